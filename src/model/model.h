@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loaded model: the file, its configuration, its architecture with the weights in place.
+#pragma once
+#include <memory>
+
+#include "gguf/reader.h"
+#include "model/architecture.h"
+
+namespace juno::model {
+
+struct Model {
+  gguf::Reader file;  // weights may alias its mapping
+  Config config;
+  std::unique_ptr<Architecture> architecture;
+};
+
+// The device-independent part of loading: architecture known, keys and tensors all there and well shaped. Warns of
+// tensors and keys that nothing asked for.
+Result<void> check_model(const gguf::Reader& file, int64_t context, const Log& log);
+
+// context: positions the engine is opened with; 0 takes the file's own. Reads no weight before check_model passed.
+Result<Model> load_model(gguf::Reader file, int64_t context, ops::Device& device, const Log& log);
+
+// The plain conductor: one whole forward pass. -> logits [outputs, vocab], valid until the next begin().
+Tensor forward(const Architecture& model, Ops& op, const Batch& batch);
+
+}  // namespace juno::model
