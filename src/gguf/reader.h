@@ -66,10 +66,9 @@ class Reader {
   Result<void> unchanged() const;
 
  private:
-  struct Opening;
   Reader();
-  void add_part(std::unique_ptr<Image> image, const Log& log);
-  void open_other_parts(const Log& log);
+  void add_first(std::unique_ptr<Image> image, const Log& log);
+  void add_others(const std::string& stem, uint32_t count, const Log& log);
   void index_tensors();
 
   std::vector<std::unique_ptr<Image>> images_;
