@@ -67,7 +67,7 @@ Result<void> MappedFile::detach(uint64_t begin, uint64_t end) {
     if (begin % kPage != 0 || begin >= end)
       fail(Code::kFailed, "[base] detach: no pages from {} to {}", begin, end);
     void* place = ::mmap(data_ + begin, size_t(end - begin), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0);
     if (place == MAP_FAILED) throw std::bad_alloc();
     take(read(begin, {data_ + begin, size_t(end - begin)}));
   });

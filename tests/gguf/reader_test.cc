@@ -12,7 +12,7 @@
 namespace juno::gguf::testing {
 namespace {
 
-constexpr uint32_t kU16 = 2, kU32 = 4, kI32 = 5, kString = 8, kArray = 9;
+constexpr uint32_t kU16 = 2, kI32 = 5, kString = 8, kArray = 9;
 constexpr uint32_t kF32Tensor = 0;
 
 Result<Reader> open_bytes(const std::string& bytes) {
