@@ -1,0 +1,47 @@
+# Tests of build/dev that run programs of build/asan (clang, ASan and UBSan) and build/o0 (clang, no optimisation).
+set(asan_programs base_test quant_test gguf_test tokenizer_test ops_test)
+set(o0_programs base_test quant_test ops_test)
+set(fuzzers gguf tokenizer chat_template)
+
+# What those two presets build for it.
+if(JUNO_SANITIZE)
+  set(lent ${asan_programs})
+  list(TRANSFORM fuzzers PREPEND fuzz_ OUTPUT_VARIABLE fuzz_programs)
+  list(APPEND lent ${fuzz_programs})
+else()
+  set(lent ${o0_programs})
+endif()
+foreach(program IN ITEMS juno LISTS lent)
+  if(TARGET ${program})
+    add_dependencies(for_tests ${program})
+  endif()
+endforeach()
+
+# juno_test_from(BUILD NAME LABEL program argument...): a test whose program lies in build/BUILD.
+function(juno_test_from build name label)
+  add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/tests/tools/from_build ${CMAKE_SOURCE_DIR}/build/${build} ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77)
+endfunction()
+
+foreach(program IN LISTS asan_programs)
+  string(REPLACE _test "" room ${program})
+  if(TARGET ${program})
+    juno_test_from(asan asan.${program} sanitizer tests/${room}/${program})
+  endif()
+endforeach()
+foreach(program IN LISTS o0_programs)
+  string(REPLACE _test "" room ${program})
+  if(TARGET ${program})
+    juno_test_from(o0 o0.${program} bits tests/${room}/${program})
+  endif()
+endforeach()
+
+# 60 seconds of libFuzzer each. What it finds goes to build/dev/fuzz; what is worth keeping, to fuzz/corpus.
+foreach(name IN LISTS fuzzers)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/fuzz/${name}.cc)
+    set(found ${CMAKE_BINARY_DIR}/fuzz/${name})
+    file(MAKE_DIRECTORY ${found})
+    juno_test_from(asan fuzz.${name} fuzz fuzz/fuzz_${name} -max_total_time=60 -timeout=10 -rss_limit_mb=2048
+      -print_final_stats=1 -artifact_prefix=${found}/ ${found} ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})
+  endif()
+endforeach()
