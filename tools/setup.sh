@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by ./juno and tools/test, in the repository's root: installs packages and builds presets.
+# shellcheck shell=bash
+# Sourced by ./juno and tools/test, in the repository's root under "set -euo pipefail": installs packages, builds presets.
 # Everything said here goes to stderr; stdout belongs to whoever sourced it.
 
 say() { printf '%s\n' "$*" >&2; }
@@ -7,7 +8,7 @@ say() { printf '%s\n' "$*" >&2; }
 # need_packages AGREED COMMAND GROUP...: installs what is missing of the groups in tools/packages.
 # AGREED is 1 when nobody has to be asked; COMMAND is what the user typed, for the advice.
 need_packages() {
-  local agreed=$1 command=$2 wanted missing answer sudo=
+  local agreed=$1 command=$2 wanted missing answer sudo=''
   shift 2
   command -v dpkg-query >/dev/null || return 0 # another distribution: cmake names what it does not find
   wanted=$(for group in "$@"; do sed -n "s/^$group: *//p" tools/packages; done)
@@ -31,6 +32,7 @@ need_packages() {
     say "Only root may install packages and there is no sudo here. As root, type: apt-get install $missing"
     exit 1
   fi
+  say "Installing them; the log is build/packages.log"
   mkdir -p build
   # shellcheck disable=SC2086
   if ! { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive \
@@ -44,18 +46,19 @@ need_packages() {
 # build PRESET [TARGET...]: configures once, then lets ninja decide. Silent when there is nothing to do.
 # The compiler's words go to build/PRESET.log; its end is shown when the build fails.
 build() {
-  local preset=$1 log=build/$1.log lock
+  local preset=$1 log=build/$1.log started=$SECONDS lock
   shift
   mkdir -p build
   exec {lock}>"build/$preset.lock"
   flock "$lock" # two terminals, one build
   : >"$log"
   if [ ! -f "build/$preset/build.ninja" ]; then
-    say "Configuring build/$preset"
     cmake --preset "$preset" >"$log" 2>&1 || build_failed "$preset"
   fi
-  NINJA_STATUS='[%f/%t] ' ninja -C "build/$preset" "$@" 2>&1 | tee -a "$log" | show_progress "$preset"
-  [ "${PIPESTATUS[0]}" = 0 ] || build_failed "$preset"
+  if ! NINJA_STATUS='[%f/%t] ' ninja -C "build/$preset" "$@" 2>&1 | tee -a "$log" | show_progress "$preset"; then
+    build_failed "$preset"
+  fi
+  if grep -qE '^\[[0-9/]+\] (Building|Linking)' "$log"; then say "Built $preset in $((SECONDS - started)) s"; fi
   exec {lock}>&-
 }
 
@@ -65,9 +68,9 @@ build_failed() {
   exit 1
 }
 
-# Turns ninja's lines into one line that moves on a terminal, or a line at the start and one at the end.
+# Turns ninja's lines into one line that moves on a terminal, elsewhere into one line when the first file is compiled.
 show_progress() {
-  local line begun= started=$SECONDS
+  local line begun=''
   while IFS= read -r line; do
     case $line in '['*/*']'*Building* | '['*/*']'*Linking*) ;; *) continue ;; esac
     if [ -t 2 ]; then
@@ -77,7 +80,5 @@ show_progress() {
     fi
     begun=1
   done
-  [ -n "$begun" ] || return 0
-  if [ -t 2 ]; then printf '\r\033[K' >&2; fi
-  say "Built $1 in $((SECONDS - started)) s"
+  if [ -n "$begun" ] && [ -t 2 ]; then printf '\r\033[K' >&2; fi
 }
