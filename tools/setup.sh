@@ -44,7 +44,7 @@ need_packages() {
 }
 
 # build PRESET [TARGET...]: configures once, then lets ninja decide. Silent when there is nothing to do.
-# The compiler's words go to build/PRESET.log; its end is shown when the build fails.
+# The compiler's words go to build/PRESET.log; what failed first is shown.
 build() {
   local preset=$1 log=build/$1.log started=$SECONDS lock
   shift
@@ -63,8 +63,8 @@ build() {
 }
 
 build_failed() {
-  say "build/$1 failed. The end of build/$1.log:"
-  tail -n 40 "build/$1.log" >&2
+  say "build/$1 failed. From build/$1.log:"
+  { sed -n '/^FAILED/,$p' "build/$1.log" | grep . || tail -n 40 "build/$1.log"; } | sed -n 1,40p >&2
   exit 1
 }
 
