@@ -72,8 +72,10 @@ def instruction_sets(root):
 
 def spdx(root):
     for name, text in everything(root):
-        if not text.startswith("// SPDX-License-Identifier: Apache-2.0\n// "):
-            yield f"{name}:1: begins with the SPDX line and a line of purpose"
+        if not text.startswith("// SPDX-License-Identifier: Apache-2.0\n"):
+            yield f"{name}:1: must begin with the SPDX line"
+        elif name.endswith(".h") and not text.split("\n")[1].startswith("// "):
+            yield f"{name}:2: a header says here what it is for"
 
 
 def unfinished(root):

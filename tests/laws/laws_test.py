@@ -18,7 +18,6 @@ from cpp_text import functions, parameter_count  # noqa: E402
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n// A purpose.\n"
 SCRATCH = tempfile.TemporaryDirectory()
 unittest.addModuleCleanup(SCRATCH.cleanup)
-GOOD = HEAD + "int one(int a, int b) { return a + b; }\n"
 
 
 class Tree:
@@ -65,9 +64,10 @@ class Laws(unittest.TestCase):
                 self.assertEqual(len(offence(law, name, bad)), 1)
                 self.assertEqual(offence(law, name, good), [])
 
-    def test_a_file_without_licence_or_purpose_is_found(self):
-        self.assertTrue(Tree().add("src/ops/a.h", "#pragma once\n").faults("spdx"))
-        self.assertEqual(Tree().add("src/ops/a.h", GOOD).faults("spdx"), [])
+    def test_a_file_without_licence_and_a_header_without_purpose_are_found(self):
+        self.assertTrue(Tree().add("src/ops/a.cc", "int a;\n").faults("spdx"))
+        self.assertTrue(Tree().add("src/ops/a.h", HEAD.split("\n")[0] + "\n#pragma once\n").faults("spdx"))
+        self.assertEqual(Tree().add("src/ops/a.h", HEAD + "#pragma once\n").faults("spdx"), [])
 
     def test_vocabularies_may_name_instruction_sets(self):
         self.assertEqual(offence("instruction_sets", "src/backend/cpu/vec/avx2.h", "#if defined(__AVX2__)\n#endif"), [])
