@@ -1,9 +1,10 @@
-# juno_room(NAME [LINKS lib...] [USES room...]): the folder src/NAME as the library juno_NAME.
-# USES is the dependency table of ARCHITECTURE.md; tools/check_layers.py holds the includes to the same table.
+# juno_room(NAME [LINKS lib...] [USES room...]): the folder src/NAME as the library juno_NAME, a main.cc left out.
+# USES is the dependency table; tools/check_layers.py holds the includes and ARCHITECTURE.md to it.
 function(juno_room name)
   cmake_parse_arguments(ROOM "" "" "USES;LINKS" ${ARGN})
   string(REPLACE "/" "_" target juno_${name})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(sources)
     add_library(${target} STATIC ${sources})
     set(scope PUBLIC)

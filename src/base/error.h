@@ -16,9 +16,9 @@ namespace juno {
 enum class Code : int {
   kFailed = 1,
   kUsage = 2,
-  kBadData = 65,    // a file or request whose content is wrong
-  kNoInput = 66,    // no such file, or one that cannot be read
-  kDevice = 69,     // a device that was asked for cannot be used
+  kBadData = 65,  // a file or request whose content is wrong
+  kNoInput = 66,  // no such file, or one that cannot be read
+  kDevice = 69,   // a device that was asked for cannot be used
   kConfig = 78,
   kInterrupted = 130,
 };

@@ -1,0 +1,60 @@
+# Tests of build/dev that run programs of build/asan (clang, ASan and UBSan) and build/o0 (clang, no optimisation).
+set(asan_programs base_test quant_test gguf_test tokenizer_test ops_test)
+set(o0_programs base_test quant_test ops_test)
+set(fuzzers gguf tokenizer chat_template)
+
+# What those two presets build for it.
+if(JUNO_SANITIZE)
+  set(lent ${asan_programs})
+  list(TRANSFORM fuzzers PREPEND fuzz_ OUTPUT_VARIABLE fuzz_programs)
+  list(APPEND lent ${fuzz_programs})
+else()
+  set(lent ${o0_programs})
+endif()
+foreach(program IN ITEMS juno LISTS lent)
+  if(TARGET ${program})
+    add_dependencies(for_tests ${program})
+  endif()
+endforeach()
+
+# juno_test_from(BUILD NAME LABEL program argument...): a test whose program lies in build/BUILD.
+function(juno_test_from build name label)
+  add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/tests/tools/from_build ${CMAKE_SOURCE_DIR}/build/${build} ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77)
+endfunction()
+
+foreach(program IN LISTS asan_programs)
+  string(REPLACE _test "" room ${program})
+  if(TARGET ${program})
+    juno_test_from(asan asan.${program} sanitizer tests/${room}/${program})
+  endif()
+endforeach()
+foreach(program IN LISTS o0_programs)
+  string(REPLACE _test "" room ${program})
+  if(TARGET ${program})
+    juno_test_from(o0 o0.${program} bits tests/${room}/${program})
+  endif()
+endforeach()
+
+# 60 seconds of libFuzzer each. What it finds goes to build/dev/fuzz; what is worth keeping, to fuzz/corpus.
+foreach(name IN LISTS fuzzers)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/fuzz/${name}.cc)
+    set(found ${CMAKE_BINARY_DIR}/fuzz/${name})
+    set(corpus ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})
+    file(MAKE_DIRECTORY ${found} ${corpus})
+    juno_test_from(asan fuzz.${name} fuzz fuzz/fuzz_${name} -max_total_time=60 -timeout=10 -rss_limit_mb=2048
+      -print_final_stats=1 -artifact_prefix=${found}/ ${found} ${corpus})
+  endif()
+endforeach()
+
+# The program on damaged files and on its golden bits, from each build.
+set(bad_files ${JUNO_PYTHON} ${CMAKE_SOURCE_DIR}/tests/tools/run_bad_gguf.py)
+set(same_bits ${JUNO_PYTHON} ${CMAKE_SOURCE_DIR}/tests/tools/same_bits.py)
+if(TARGET juno)
+  add_test(NAME program.bad_files COMMAND ${bad_files} $<TARGET_FILE:juno> ${CMAKE_BINARY_DIR}/bad_files --measure)
+  add_test(NAME program.same_bits COMMAND ${same_bits} $<TARGET_FILE:juno>)
+  set_tests_properties(program.bad_files program.same_bits PROPERTIES LABELS program TIMEOUT 600)
+  juno_test_from(asan asan.bad_files sanitizer juno ${bad_files} {} ${CMAKE_BINARY_DIR}/bad_files_asan)
+  juno_test_from(asan asan.same_bits bits juno ${same_bits} {} --once)
+  juno_test_from(o0 o0.same_bits bits juno ${same_bits} {} --once)
+endif()
