@@ -37,7 +37,7 @@ std::vector<uint8_t> piece(const Image& image, uint64_t offset, uint64_t n) {
 }
 
 bool has_record(const Image& image, uint64_t offset, uint64_t size, uint32_t signature) {
-  if (offset > image.size() || image.size() - offset < size) return false;
+  if (size < 4 || offset > image.size() || image.size() - offset < size) return false;
   return number<uint32_t>(piece(image, offset, 4).data()) == signature;
 }
 
