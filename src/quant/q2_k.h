@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Q2_K: 256 integers of 2 bits; a scale and a minimum of 4 bits for each 16. w = d s q - dmin u.
+#pragma once
+#include <cstdint>
+
+#include "base/half.h"
+#include "quant/bits.h"
+
+namespace juno::quant {
+
+struct Q2_K {
+  static constexpr const char* name = "Q2_K";
+  static constexpr uint32_t gguf_id = 10;
+  static constexpr int block_size = 256;
+  static constexpr int max_v = 15 * 3;
+  static constexpr int max_u = 15;
+  struct Block {
+    uint8_t scales[16];  // low half the scale, high half the minimum
+    uint8_t q[64];
+    uint16_t d, dmin;
+  };
+  static_assert(sizeof(Block) == 84);
+
+  JUNO_BOTH static constexpr float d(const Block& b) { return f16_to_f32(b.d); }
+  JUNO_BOTH static constexpr float m(const Block& b) { return -f16_to_f32(b.dmin); }
+  JUNO_BOTH static constexpr int v(const Block& b, int i) {
+    return (b.scales[i / 16] & 15) * pair128(b.q, i);
+  }
+  JUNO_BOTH static constexpr int u(const Block& b, int i) { return b.scales[i / 16] >> 4; }
+};
+
+}  // namespace juno::quant

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Q5_1: 32 integers of 5 bits, the highest apart, a scale and a minimum. w = d q + m.
+#pragma once
+#include <cstdint>
+
+#include "base/half.h"
+#include "quant/bits.h"
+
+namespace juno::quant {
+
+struct Q5_1 {
+  static constexpr const char* name = "Q5_1";
+  static constexpr uint32_t gguf_id = 7;
+  static constexpr int block_size = 32;
+  static constexpr int max_v = 31;
+  static constexpr int max_u = 1;
+  struct Block {
+    uint16_t d, m;
+    uint8_t high[4];
+    uint8_t q[16];
+  };
+  static_assert(sizeof(Block) == 24);
+
+  JUNO_BOTH static constexpr float d(const Block& b) { return f16_to_f32(b.d); }
+  JUNO_BOTH static constexpr float m(const Block& b) { return f16_to_f32(b.m); }
+  JUNO_BOTH static constexpr int v(const Block& b, int i) { return nibble32(b.q, i) | bit(b.high, i) << 4; }
+  JUNO_BOTH static constexpr int u(const Block&, int) { return 1; }
+};
+
+}  // namespace juno::quant
