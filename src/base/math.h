@@ -7,7 +7,7 @@
 namespace juno {
 
 // 2^f for |f| <= 1/2: the polynomial with the least greatest relative error among those with 1 at 0.
-// Within 0.86 ulp; the polynomial's own share is 2.6e-9. Coefficients: Remez, then rounded to f32.
+// Measured: 0.99 ulp, of which 0.04 are the polynomial's. Coefficients by Remez, then rounded to f32.
 JUNO_BOTH float exp2_poly(float f) {
   float p = 0x1.470b48p-13f;
   p = fma(p, f, 0x1.5f7276p-10f);
@@ -18,7 +18,7 @@ JUNO_BOTH float exp2_poly(float f) {
   return fma(p, f, 1.0f);
 }
 
-// e^x, 0 below -87 and e^88 above 88.
+// e^x, 0 below -87 and e^88 above 88. Measured: 1.2 ulp.
 JUNO_BOTH float exp(float x) {
   const float top = x > 88.0f ? 88.0f : x;
   const float scaled = top * 0x1.715476p0f;  // log2(e)
@@ -30,7 +30,7 @@ JUNO_BOTH float exp(float x) {
   return x < -87.0f ? 0.0f : x != x ? x : y;
 }
 
-// Odd, -0 stays -0, +-1 from |x| = 9.02 on.
+// Odd, -0 stays -0, +-1 from |x| = 9.02 on. Measured: 1.4 ulp.
 JUNO_BOTH float tanh(float x) {
   const float a = magnitude(x);
   const float z = a * a;
@@ -44,7 +44,7 @@ JUNO_BOTH float tanh(float x) {
   return float_of(bits_of(a < 0.625f ? small : large) | (bits_of(x) & 0x80000000u));
 }
 
-// Never 0: for x < -88 it stays at 1 / e^88, a denormal.
+// Never 0: below -88 it stays at 1 / e^88, a denormal. Measured: 2.3 ulp.
 JUNO_BOTH float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
 
 JUNO_BOTH float silu(float x) { return x / (1.0f + exp(-x)); }
@@ -55,17 +55,17 @@ JUNO_BOTH float gelu_tanh(float x) {
   return x / (1.0f + exp(z));
 }
 
-// Odd, -0 stays -0, +-1 from |x| = 4 on.
+// Odd, -0 stays -0, +-1 from |x| = 4 on. Measured: 1.1 ulp.
 JUNO_BOTH float erf(float x) {
   const float a = magnitude(x);
   const float z = a * a;
-  float p = 0x1.496a28p-14f;  // erf(a) = a p(z) below 1: Remez, 1.2e-9
+  float p = 0x1.496a28p-14f;  // erf(a) = a + a p(z) below 1: Remez, 1.2e-9
   p = fma(p, z, -0x1.a3f6fcp-11f);
   p = fma(p, z, 0x1.5405b2p-8f);
   p = fma(p, z, -0x1.b7f90cp-6f);
   p = fma(p, z, 0x1.ce2cf8p-4f);
   p = fma(p, z, -0x1.81273ep-2f);
-  p = fma(p, z, 0x1.20dd74p0f);
+  p = fma(p, z, 0x1.06eba8p-3f);
   const float t = a > 4.0f ? 4.0f : a;
   float q = -0x1.938b12p-13f;  // -ln(1 - erf(t)) = q(t) on [0.95, 4]: Remez, 1.4e-9 of erf
   q = fma(q, t, 0x1.8a553cp-9f);
@@ -74,7 +74,7 @@ JUNO_BOTH float erf(float x) {
   q = fma(q, t, 0x1.4668a6p-1f);
   q = fma(q, t, 0x1.20a232p0f);
   q = fma(q, t, 0x1.009ec6p-12f);
-  const float y = a < 1.0f ? a * p : 1.0f - exp(-q);
+  const float y = a < 1.0f ? fma(a, p, a) : 1.0f - exp(-q);
   return float_of(bits_of(y) | (bits_of(x) & 0x80000000u));
 }
 
