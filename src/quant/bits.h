@@ -23,6 +23,12 @@ JUNO_BOTH constexpr int pair128(const uint8_t* q, int i) {
 // 256 elements in 32 bytes: each bit is 32 of them.
 JUNO_BOTH constexpr int bit256(const uint8_t* q, int i) { return q[i % 32] >> (i / 32) & 1; }
 
+// Four bytes, lowest first.
+JUNO_BOTH constexpr uint32_t load32(const uint8_t* q) {
+  return q[0] | static_cast<uint32_t>(q[1]) << 8 | static_cast<uint32_t>(q[2]) << 16 |
+         static_cast<uint32_t>(q[3]) << 24;
+}
+
 // Bit i.
 JUNO_BOTH constexpr int bit(const uint8_t* q, int i) { return q[i / 8] >> (i % 8) & 1; }
 

@@ -27,6 +27,13 @@ struct IQ4_NL {
 
   JUNO_BOTH static constexpr float d(const Block& b) { return f16_to_f32(b.d); }
   JUNO_BOTH static constexpr int v(const Block& b, int i) { return iq4_value(nibble32(b.q, i)); }
+
+  JUNO_BOTH static constexpr void unpack(const Block& b, int16_t* __restrict v) {
+    for (int i = 0; i < 16; ++i) {
+      v[i] = static_cast<int16_t>(iq4_value(b.q[i] & 15));
+      v[i + 16] = static_cast<int16_t>(iq4_value(b.q[i] >> 4));
+    }
+  }
 };
 
 }  // namespace juno::quant

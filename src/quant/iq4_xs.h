@@ -37,6 +37,16 @@ struct IQ4_XS {
   JUNO_BOTH static constexpr float value(const Block& b, int i) {
     return d(b) * static_cast<float>(s(b, i / 32)) * static_cast<float>(q(b, i));
   }
+
+  JUNO_BOTH static constexpr void unpack(const Block& b, int16_t* __restrict v) {
+    for (int j = 0; j < 8; ++j) {
+      const int scale = s(b, j);
+      for (int i = 0; i < 16; ++i) {
+        v[j * 32 + i] = static_cast<int16_t>(scale * iq4_value(b.q[j * 16 + i] & 15));
+        v[j * 32 + 16 + i] = static_cast<int16_t>(scale * iq4_value(b.q[j * 16 + i] >> 4));
+      }
+    }
+  }
 };
 
 }  // namespace juno::quant

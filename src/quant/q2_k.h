@@ -27,6 +27,15 @@ struct Q2_K {
     return (b.scales[i / 16] & 15) * pair128(b.q, i);
   }
   JUNO_BOTH static constexpr int u(const Block& b, int i) { return b.scales[i / 16] >> 4; }
+
+  JUNO_BOTH static constexpr void unpack(const Block& b, int16_t* __restrict v) {
+    for (int j = 0; j < 16; ++j) {
+      const uint8_t* q = b.q + j / 8 * 32 + j % 2 * 16;
+      const int scale = b.scales[j] & 15;
+      for (int i = 0; i < 16; ++i)
+        v[j * 16 + i] = static_cast<int16_t>(scale * (q[i] >> (j % 8 / 2 * 2) & 3));
+    }
+  }
 };
 
 }  // namespace juno::quant

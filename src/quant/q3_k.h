@@ -36,6 +36,18 @@ struct Q3_K {
   JUNO_BOTH static constexpr float value(const Block& b, int i) {
     return d(b) * static_cast<float>(s(b, i / 16)) * static_cast<float>(q(b, i));
   }
+
+  JUNO_BOTH static constexpr void unpack(const Block& b, int16_t* __restrict v) {
+    for (int j = 0; j < 16; ++j) {
+      const uint8_t* low = b.q + j / 8 * 32 + j % 2 * 16;
+      const uint8_t* high = b.high + j % 2 * 16;
+      const int scale = s(b, j);
+      for (int i = 0; i < 16; ++i) {
+        const int q = (low[i] >> (j % 8 / 2 * 2) & 3) | (high[i] >> (j / 2) & 1) << 2;
+        v[j * 16 + i] = static_cast<int16_t>(scale * (q - 4));
+      }
+    }
+  }
 };
 
 }  // namespace juno::quant

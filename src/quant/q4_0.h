@@ -32,8 +32,18 @@ struct Q4_0 {
     for (int i = 0; i < 16; ++i) b.q[i] = static_cast<uint8_t>(code(x[i] * r) | code(x[i + 16] * r) << 4);
   }
 
+  JUNO_BOTH static constexpr void unpack(const Block& b, int16_t* __restrict v) {
+    for (int i = 0; i < 16; ++i) {
+      v[i] = static_cast<int16_t>((b.q[i] & 15) - 8);
+      v[i + 16] = static_cast<int16_t>((b.q[i] >> 4) - 8);
+    }
+  }
+
  private:
-  JUNO_BOTH static constexpr int code(float q) { return q + 8.5f < 16.0f ? static_cast<int>(q + 8.5f) : 15; }
+  JUNO_BOTH static constexpr int code(float q) {
+    const float up = q + 8.5f;
+    return up < 0.0f ? 0 : up < 16.0f ? static_cast<int>(up) : 15;
+  }
 };
 
 }  // namespace juno::quant

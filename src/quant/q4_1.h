@@ -24,6 +24,13 @@ struct Q4_1 {
   JUNO_BOTH static constexpr float m(const Block& b) { return f16_to_f32(b.m); }
   JUNO_BOTH static constexpr int v(const Block& b, int i) { return nibble32(b.q, i); }
   JUNO_BOTH static constexpr int u(const Block&, int) { return 1; }
+
+  JUNO_BOTH static constexpr void unpack(const Block& b, int16_t* __restrict v) {
+    for (int i = 0; i < 16; ++i) {
+      v[i] = static_cast<int16_t>(b.q[i] & 15);
+      v[i + 16] = static_cast<int16_t>(b.q[i] >> 4);
+    }
+  }
 };
 
 }  // namespace juno::quant

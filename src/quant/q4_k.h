@@ -28,7 +28,7 @@ struct Q4_K {
   }
   JUNO_BOTH static constexpr int u(const Block& b, int i) { return min6(b.scales, i / 32); }
 
-  JUNO_BOTH static constexpr void unpack(const Block& b, int16_t* v) {
+  JUNO_BOTH static constexpr void unpack(const Block& b, int16_t* __restrict v) {
     for (int j = 0; j < 8; j += 2) {
       const int low = scale6(b.scales, j), high = scale6(b.scales, j + 1);
       for (int i = 0; i < 32; ++i) {

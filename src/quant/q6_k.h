@@ -33,17 +33,14 @@ struct Q6_K {
     return d(b) * static_cast<float>(b.scales[i / 16]) * static_cast<float>(q(b, i));
   }
 
-  JUNO_BOTH static constexpr void unpack(const Block& b, int16_t* v) {
-    for (int half = 0; half < 2; ++half) {
-      const uint8_t* low = b.low + 64 * half;
-      const uint8_t* high = b.high + 32 * half;
-      for (int j = 0; j < 4; ++j) {
-        const int8_t* s = b.scales + 8 * half + 2 * j;
-        int16_t* out = v + 128 * half + 32 * j;
-        for (int i = 0; i < 32; ++i) {
-          const int q = (low[j % 2 * 32 + i] >> (j / 2 * 4) & 15) | (high[i] >> (2 * j) & 3) << 4;
-          out[i] = static_cast<int16_t>(s[i / 16] * (q - 32));
-        }
+  JUNO_BOTH static constexpr void unpack(const Block& b, int16_t* __restrict v) {
+    for (int j = 0; j < 16; ++j) {
+      const uint8_t* low = b.low + j / 8 * 64 + j % 4 * 16;
+      const uint8_t* high = b.high + j / 8 * 32 + j % 2 * 16;
+      const int scale = b.scales[j];
+      for (int i = 0; i < 16; ++i) {
+        const int q = (low[i] >> (j % 8 / 4 * 4) & 15) | (high[i] >> (j % 8 / 2 * 2) & 3) << 4;
+        v[j * 16 + i] = static_cast<int16_t>(scale * (q - 32));
       }
     }
   }

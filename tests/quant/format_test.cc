@@ -183,11 +183,13 @@ TEST(ActivationBlock, Is32OrFollowsTheRowForSuperblocks) {
   EXPECT_EQ(activation_block(256, 768), 32);
 }
 
-TEST(Q8_0, ANaNAmongTheWeightsGivesADefinedCode) {
-  float x[32] = {1.0f, NAN, INFINITY};
-  Q8_0::Block block;
-  Q8_0::quantise(x, block);
-  EXPECT_EQ(block.q[1], 127);
+// 1 / d is infinite here, and 0 times it is NaN.
+TYPED_TEST(EveryQuantisableFormat, ABlockOfTinyNumbersStaysTiny) {
+  using F = TypeParam;
+  float x[F::block_size] = {-1e-41f};
+  typename F::Block block;
+  F::quantise(x, block);
+  for (int i = 0; i < F::block_size; ++i) EXPECT_LE(std::fabs(value<F>(block, i)), 1e-41f);
 }
 
 }  // namespace
