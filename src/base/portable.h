@@ -4,9 +4,8 @@
 #pragma once
 #include <cstdint>
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
-#define JUNO_BOTH __host__ __device__ __forceinline__
-#else
+// A GPU's vocabulary defines it as its own before it includes this.
+#ifndef JUNO_BOTH
 #define JUNO_BOTH [[gnu::always_inline]] inline
 #endif
 

@@ -174,7 +174,7 @@ TEST(MathDouble, ExpLogAndPowAreWithinOneUlp) {
       worst_exp = std::fmax(worst_exp, test::ulps(f64::exp(x), std::exp(static_cast<long double>(x))));
     const double y = std::ldexp(1.0 + std::fabs(i * 0x1.e377p-18), i % 1000);
     worst_log = std::fmax(worst_log, test::ulps(f64::log(y), std::log(static_cast<long double>(y))));
-    const double base = 1.0 + i * i * 0x1p-10, power = i * 0x1p-17;
+    const double base = 1.0 + 0x1p-10 * i * i, power = i * 0x1p-17;
     worst_pow = std::fmax(
         worst_pow, test::ulps(f64::pow(base, power),
                               std::pow(static_cast<long double>(base), static_cast<long double>(power))));

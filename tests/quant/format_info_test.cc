@@ -9,7 +9,7 @@ namespace juno::quant {
 namespace {
 
 TEST(FormatInfo, EveryFormatOfTheListIsFoundByItsNumber) {
-  ASSERT_EQ(formats().size(), 16u);
+  ASSERT_GE(formats().size(), 16u);
   std::set<std::string> names;
   for (const FormatInfo& info : formats()) {
     EXPECT_EQ(find_format(info.gguf_id), &info);
