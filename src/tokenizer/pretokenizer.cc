@@ -19,7 +19,7 @@ enum class Lead {
   kBlank,
   kAny
 };  // before letters: a blank, or one character that is no letter, number, line end
-enum class Tail { kNone, Tail::kLineEnds, kLineEndsAndSlashes };
+enum class Tail { kNone, kLineEnds, kLineEndsAndSlashes };
 
 // The published patterns differ in these points only. In the order of the alternatives:
 struct Rule {
