@@ -2,6 +2,7 @@
 // SentencePiece's BPE: characters merge into whatever token their texts join to, the best score first; what
 // remains unknown becomes bytes.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <unordered_map>
 
@@ -22,8 +23,13 @@ class SentencePiece final : public Scheme {
     squeeze_blanks_ = source.remove_extra_whitespaces.value_or(false);
     for (int b = 0; b < 256; ++b)
       byte_fallback_ &= vocabulary.byte_token(static_cast<uint8_t>(b)) != kNoToken;
-    for (int32_t id = 0; id < vocabulary.size(); ++id)
+    for (int32_t id = 0; id < vocabulary.size(); ++id) {
       has_unused_ |= vocabulary.type(id) == TokenType::kUnused;
+      const std::string_view piece = vocabulary.piece(id);
+      for (size_t i = 1; i < piece.size(); ++i) {
+        if (piece[i] == ' ') joins_blank_[static_cast<uint8_t>(piece[i - 1])] = true;
+      }
+    }
   }
 
   void encode(std::string_view raw, bool fresh, Scratch& scratch, std::vector<int32_t>& ids) const override {
@@ -31,13 +37,16 @@ class SentencePiece final : public Scheme {
     text.assign(fresh && add_blank_ ? " " : "");
     append_text(text, raw);
     if (text.empty()) return;
-    split(text, scratch.symbols);
     Parts parts;
-    merge(scratch, ranks_, [&](const Symbol& a, const Symbol& b) { return find(text, a, b, parts); });
     bool after_unknown = false;
-    for (const Symbol& symbol : scratch.symbols) {
-      after_unknown =
-          emit(std::string_view(text).substr(symbol.begin, symbol.size), parts, after_unknown, ids);
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view word = rest.substr(0, word_size(rest));
+      rest.remove_prefix(word.size());
+      split(word, scratch.symbols);
+      merge(scratch, ranks_, [&](const Symbol& a, const Symbol& b) { return find(word, a, b, parts); });
+      for (const Symbol& symbol : scratch.symbols) {
+        after_unknown = emit(word.substr(symbol.begin, symbol.size), parts, after_unknown, ids);
+      }
     }
   }
 
@@ -72,6 +81,14 @@ class SentencePiece final : public Scheme {
     text.erase(std::unique(text.begin() + static_cast<ptrdiff_t>(begin ? begin - 1 : 0), text.end(), twice),
                text.end());
     if (!text.empty() && text.back() == ' ') text.pop_back();
+  }
+
+  // The text may be cut before a blank that no token has behind such a byte: no merge could cross there. That
+  // keeps words short.
+  size_t word_size(std::string_view text) const {
+    size_t i = 1;
+    while (i < text.size() && (text[i] != ' ' || joins_blank_[static_cast<uint8_t>(text[i - 1])])) ++i;
+    return i;
   }
 
   static void split(std::string_view text, std::vector<Symbol>& symbols) {
@@ -122,6 +139,7 @@ class SentencePiece final : public Scheme {
   const Vocabulary& vocabulary_;
   std::vector<uint32_t> rank_of_;  // [tokens]
   uint32_t ranks_ = 0;
+  std::array<bool, 256> joins_blank_{};  // by the byte before the blank
   bool add_blank_ = true, squeeze_blanks_ = false, byte_fallback_ = true, has_unused_ = false;
 };
 

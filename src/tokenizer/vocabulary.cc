@@ -171,27 +171,31 @@ bool Vocabulary::is_control(int32_t id) const {
   return has(id) && (type(id) == TokenType::kControl || type(id) == TokenType::kUnknown);
 }
 
-// The token that was there already, or kNoToken.
-int32_t Vocabulary::insert(int32_t id) {
+// Where the bytes are, or belong.
+size_t Vocabulary::find_slot(std::string_view bytes, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
-  size_t slot = hash_of(piece(id)) & mask;
-  while (slots_[slot] != kNoToken) {
-    if (piece(slots_[slot]) == piece(id)) return slots_[slot];
-    slot = (slot + 1) & mask;
-  }
-  slots_[slot] = id;
-  return kNoToken;
+  const uint32_t tag = static_cast<uint32_t>(hash >> 32);
+  size_t at = hash & mask;
+  while (slots_[at].id != kNoToken && (slots_[at].tag != tag || piece(slots_[at].id) != bytes))
+    at = (at + 1) & mask;
+  return at;
 }
 
 void Vocabulary::index(const Log& log) {
-  slots_.assign(std::bit_ceil(types_.size() * 2 + 2), kNoToken);
+  slots_.assign(std::bit_ceil(types_.size() * 2 + 2), {});
   int32_t empty = 0, twice = 0, example = kNoToken;
   for (int32_t id = 0; id < size(); ++id) {
     if (piece(id).empty()) {
       ++empty, example = id;
     } else if (!is_control(id) && type(id) != TokenType::kByte) {
       longest_ = std::max(longest_, piece(id).size());
-      if (insert(id) != kNoToken) ++twice, example = id;
+      const uint64_t hash = hash_of(piece(id));
+      Slot& slot = slots_[find_slot(piece(id), hash)];
+      if (slot.id != kNoToken) {
+        ++twice, example = id;
+      } else {
+        slot = {static_cast<uint32_t>(hash >> 32), id};
+      }
     }
   }
   if (empty + twice > 0) {
@@ -202,12 +206,7 @@ void Vocabulary::index(const Log& log) {
   }
 }
 
-int32_t Vocabulary::find(std::string_view bytes) const {
-  const size_t mask = slots_.size() - 1;
-  size_t slot = hash_of(bytes) & mask;
-  while (slots_[slot] != kNoToken && piece(slots_[slot]) != bytes) slot = (slot + 1) & mask;
-  return slots_[slot];
-}
+int32_t Vocabulary::find(std::string_view bytes) const { return slots_[find_slot(bytes, hash_of(bytes))].id; }
 
 void Vocabulary::read_special_ids(const VocabularySource& source, const Log& log) {
   const auto checked = [&](const char* key, std::optional<uint32_t> id) -> std::optional<int32_t> {

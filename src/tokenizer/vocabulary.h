@@ -55,12 +55,16 @@ class Vocabulary {
   void read_special_ids(const VocabularySource& source, const Log& log);
   void find_end_tokens(const Log& log);
   void find_byte_tokens(const VocabularySource& source, Spelling spelling, const Log& log);
-  int32_t insert(int32_t id);
+  size_t find_slot(std::string_view bytes, uint64_t hash) const;
 
   std::string bytes_;             // of all pieces, joined
   std::vector<uint32_t> starts_;  // [tokens + 1], into bytes_
   std::vector<TokenType> types_;
-  std::vector<int32_t> slots_;  // open addressing by the hash of a piece; a power of two, at most half full
+  struct Slot {
+    uint32_t tag = 0;  // more of the hash, so that a piece is read only when it is the right one
+    int32_t id = kNoToken;
+  };
+  std::vector<Slot> slots_;  // open addressing by the hash of a piece; a power of two, at most half full
   size_t longest_ = 0;
   int32_t byte_tokens_[256];
   SpecialIds special_;

@@ -47,27 +47,33 @@ void expect_goldens(const std::string& model, const std::string& goldens) {
     const Ids expected = want.get<Ids>();
     const Ids ids = tokenizer.encode(text, {.parse_special = row.at("parse_special")});
     EXPECT_EQ(ids, expected) << goldens << ": " << row.at("name");
-    EXPECT_EQ(tokenizer.decode(expected, true), row.at("decoded").get<std::string>()) << goldens << ": " << row.at("name");
+    EXPECT_EQ(tokenizer.decode(expected, true), row.at("decoded").get<std::string>())
+        << goldens << ": " << row.at("name");
     Decoder decoder(tokenizer, true);
     std::string streamed;
     for (const int32_t id : expected) streamed += decoder.push(id);
-    EXPECT_EQ(streamed + decoder.flush(), row.at("decoded").get<std::string>()) << goldens << ": " << row.at("name");
+    EXPECT_EQ(streamed + decoder.flush(), row.at("decoded").get<std::string>())
+        << goldens << ": " << row.at("name");
   }
 }
 
 TEST(TokenizerGoldens, DemoModel) {
-  expect_goldens(std::string(JUNO_SOURCE_DIR) + "/models/juno-demo-23m.Q8_0.gguf", "juno-demo-23m-q8_0.tokenizer.json");
+  expect_goldens(std::string(JUNO_SOURCE_DIR) + "/models/juno-demo-23m.Q8_0.gguf",
+                 "juno-demo-23m-q8_0.tokenizer.json");
 }
 
 TEST(TokenizerGoldens, SmolLM2) {
   const std::string model = outside_model("SmolLM2-135M-Instruct.Q4_1.gguf");
-  if (model.empty()) GTEST_SKIP() << "SmolLM2-135M-Instruct.Q4_1.gguf is neither in JUNO_TEST_MODELS nor in ../shared/data/models";
+  if (model.empty())
+    GTEST_SKIP()
+        << "SmolLM2-135M-Instruct.Q4_1.gguf is neither in JUNO_TEST_MODELS nor in ../shared/data/models";
   expect_goldens(model, "smollm2-135m-instruct-q4_1.tokenizer.json");
 }
 
 TEST(TokenizerGoldens, Gemma3) {
   const std::string model = outside_model("gemma-3-270m-q4_k_m.gguf");
-  if (model.empty()) GTEST_SKIP() << "gemma-3-270m-q4_k_m.gguf is neither in JUNO_TEST_MODELS nor in ../shared/data/models";
+  if (model.empty())
+    GTEST_SKIP() << "gemma-3-270m-q4_k_m.gguf is neither in JUNO_TEST_MODELS nor in ../shared/data/models";
   expect_goldens(model, "gemma3-270m-q4_k_m.tokenizer.json");
 }
 

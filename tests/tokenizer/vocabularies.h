@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -18,7 +17,9 @@
 
 namespace juno::tokenizer {
 
-inline std::string data_file(const std::string& name) { return std::string(JUNO_SOURCE_DIR) + "/tests/data/" + name; }
+inline std::string data_file(const std::string& name) {
+  return std::string(JUNO_SOURCE_DIR) + "/tests/data/" + name;
+}
 
 inline std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -69,7 +70,8 @@ inline bool is_byte_level(const std::string& family_name) {
 // The path of a model that the repository does not carry, or nothing.
 inline std::string outside_model(const std::string& file) {
   const char* folder = std::getenv("JUNO_TEST_MODELS");
-  for (const std::string& base : {folder ? std::string(folder) : "", std::string(JUNO_SOURCE_DIR) + "/../shared/data/models"}) {
+  for (const std::string& base :
+       {folder ? std::string(folder) : "", std::string(JUNO_SOURCE_DIR) + "/../shared/data/models"}) {
     if (!base.empty() && std::filesystem::exists(base + "/" + file)) return base + "/" + file;
   }
   return "";
@@ -122,32 +124,6 @@ inline MadeUp small_bpe() {
   made.source.merges.emplace();
   made.viewed();
   return made;
-}
-
-inline std::string random_bytes(std::mt19937& random, size_t size) {
-  std::string bytes(size, '\0');
-  for (char& c : bytes) c = static_cast<char>(random());
-  return bytes;
-}
-
-// Text of every plane, with many blanks, digits, marks and repetitions, as valid UTF-8.
-inline std::string random_text(std::mt19937& random, size_t characters) {
-  static const std::pair<char32_t, char32_t> kRanges[] = {
-      {0x20, 0x7E},     {0x61, 0x7A},     {0x30, 0x39},       {0xA0, 0x24F},      {0x300, 0x36F},   {0x370, 0x52F},
-      {0x5D0, 0x6FF},   {0x900, 0xDFF},   {0x1780, 0x17FF},   {0x2000, 0x206F},   {0x2100, 0x27BF}, {0x3000, 0x30FF},
-      {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3}, {0x1F300, 0x1FAFF}, {0x20000, 0x2A6DF}, {0x0, 0x10FFFF}};
-  static const char* kPieces[] = {" ", "  ", "   ", "\n", "\r\n", "\t", "'s", "'LL", "the", " the", "...", "==", "\u2581", "\uFE0F"};
-  std::string text;
-  for (size_t i = 0; i < characters; ++i) {
-    if (random() % 3 == 0) {
-      text += kPieces[random() % std::size(kPieces)];
-      continue;
-    }
-    const auto [low, high] = kRanges[random() % std::size(kRanges)];
-    const char32_t code = low + random() % (high - low + 1);
-    append_utf8(text, code >= 0xD800 && code < 0xE000 ? kReplacement : code);
-  }
-  return text;
 }
 
 }  // namespace juno::tokenizer
