@@ -17,14 +17,16 @@ bool is_phi3(std::string name) {
 
 }  // namespace
 
-Specials::Specials(const Vocabulary& vocabulary, std::string_view model_name) {
+Specials::Specials(const Vocabulary& vocabulary, std::string_view model_name, const Log& log) {
   for (int32_t id = 0; id < vocabulary.size(); ++id) {
     const bool control = vocabulary.is_control(id);
     const std::string_view text = vocabulary.piece(id);
     if ((!control && vocabulary.type(id) != TokenType::kUserDefined) || text.empty()) continue;
     if (text.size() > kLongestSpecial) {
-      fail(Code::kBadData, "[tokenizer] tokenizer.ggml.tokens: special token {} has {} bytes, more than {}",
-           id, text.size(), kLongestSpecial);
+      log.info(
+          "[tokenizer] tokenizer.ggml.tokens: special token {} has {} bytes: it is not looked for in text",
+          id, text.size());
+      continue;
     }
     entries_.push_back({text, id, control});
     begins_[static_cast<uint8_t>(text[0])] = true;

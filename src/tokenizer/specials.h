@@ -19,7 +19,7 @@ struct SpecialMatch {
 class Specials {
  public:
   // `model_name`: general.name, which is how files of Phi-3 are known to strip blanks after control tokens.
-  Specials(const Vocabulary& vocabulary, std::string_view model_name);
+  Specials(const Vocabulary& vocabulary, std::string_view model_name, const Log& log);
 
   // The first token at or after `from`, the longest of those that begin there. A control token counts only if
   // it ends at or before what trusted_end(begin) returns. id kNoToken and begin = text.size() when there is

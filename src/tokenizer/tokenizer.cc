@@ -48,7 +48,7 @@ Tokenizer::Tokenizer(const VocabularySource& source, const Log& log) {
   const SchemeEntry& entry = scheme_of(source);
   vocabulary_ = std::make_unique<Vocabulary>(with_customary_ids(source, entry.spelling), entry.spelling, log);
   scheme_ = entry.make(source, *vocabulary_, log);
-  specials_ = std::make_unique<Specials>(*vocabulary_, source.name);
+  specials_ = std::make_unique<Specials>(*vocabulary_, source.name, log);
 }
 
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;

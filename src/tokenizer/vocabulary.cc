@@ -184,10 +184,11 @@ size_t Vocabulary::find_slot(std::string_view bytes, uint64_t hash) const {
 void Vocabulary::index(const Log& log) {
   slots_.assign(std::bit_ceil(types_.size() * 2 + 2), {});
   int32_t empty = 0, twice = 0, example = kNoToken;
+  const auto mergeable = [this](int32_t id) { return !is_control(id) && type(id) != TokenType::kByte; };
   for (int32_t id = 0; id < size(); ++id) {
     if (piece(id).empty()) {
       ++empty, example = id;
-    } else if (!is_control(id) && type(id) != TokenType::kByte) {
+    } else if (mergeable(id)) {
       longest_ = std::max(longest_, piece(id).size());
       const uint64_t hash = hash_of(piece(id));
       Slot& slot = slots_[find_slot(piece(id), hash)];
@@ -198,12 +199,19 @@ void Vocabulary::index(const Log& log) {
       }
     }
   }
-  if (empty + twice > 0) {
-    log.warn(
-        "[tokenizer] {}: {} tokens are empty and {} equal another one (the last is {}); text never becomes "
-        "these",
-        kTokens, empty, twice, example);
+  std::vector<std::string_view> controls;
+  for (int32_t id = 0; id < size(); ++id) {
+    if (!is_control(id) || piece(id).empty()) continue;
+    controls.push_back(piece(id));
+    if (find(piece(id)) != kNoToken) ++twice, example = id;
   }
+  std::sort(controls.begin(), controls.end());
+  for (auto at = controls.begin(); (at = std::adjacent_find(at, controls.end())) != controls.end(); ++at)
+    ++twice;
+  if (empty + twice == 0) return;
+  log.warn(
+      "[tokenizer] {}: {} tokens are empty and {} equal another one (one is {}); text never becomes these",
+      kTokens, empty, twice, example);
 }
 
 int32_t Vocabulary::find(std::string_view bytes) const { return slots_[find_slot(bytes, hash_of(bytes))].id; }
