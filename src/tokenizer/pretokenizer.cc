@@ -8,17 +8,12 @@
 namespace juno::tokenizer {
 namespace {
 
-enum class Contractions {
-  kNone,
-  kLower,
-  kAnyCase,
-  kSuffix
-};                                                  // 's 't 're … ; kSuffix: any case, part of the word
-enum class Letters { kPlain, kWithMarks, kCased };  // kCased: a word ends before a capital
-enum class Lead {
-  kBlank,
-  kAny
-};  // before letters: a blank, or one character that is no letter, number, line end
+// 's 't 're …, before all else, or (kSuffix) in any case at the end of a word.
+enum class Contractions { kNone, kLower, kAnyCase, kSuffix };
+// What may stand before letters: a blank, or any one character but a letter, a number or a line end.
+enum class Lead { kBlank, kAny };
+// kCased: a word ends before a capital.
+enum class Letters { kPlain, kWithMarks, kCased };
 enum class Tail { kNone, kLineEnds, kLineEndsAndSlashes };
 
 // The published patterns differ in these points only. In the order of the alternatives:

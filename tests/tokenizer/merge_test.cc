@@ -48,7 +48,7 @@ TEST(C12, TenThousandRandomTextsGetTheIdsOfTheReference) {
     std::string first;
     for (size_t i = 0; i < expected.size(); ++i) {
       if (fnv(family(name).encode(random_text(i))) == expected[i]) continue;
-      if (different++ == 0) first = std::to_string(i) + ": " + random_text(i);
+      if (different++ == 0) first = fmt::format("{}: {}", i, random_text(i));
     }
     EXPECT_EQ(different, 0u) << name << ", the first is text " << first;
   }
@@ -71,7 +71,7 @@ TEST(C11, WordsAreThoseOfThePublishedPatterns) {
       std::vector<size_t> sizes;
       for (std::string_view word; !(word = words.next()).empty();) sizes.push_back(word.size());
       if (fnv(sizes) == expected[i]) continue;
-      if (different++ == 0) first = std::to_string(i) + ": " + text;
+      if (different++ == 0) first = fmt::format("{}: {}", i, text);
     }
     EXPECT_EQ(different, 0u) << title << ", the first is text " << first;
   }
