@@ -12,16 +12,20 @@ namespace juno::tokenizer::jinja {
 
 namespace {
 
-// item.a.b.0 by a dotted path, or item[number].
-Value by_path(Interpreter& in, Value item, const Value& path) {
-  if (!path.text()) return get_item(in, item, path);
+// item.a.b.0 by a dotted path, or item[number]; `otherwise` in place of what is not there.
+Value by_path(Interpreter& in, Value item, const Value& path, const Value* otherwise = nullptr) {
+  auto step = [&](const Value& key) {
+    item = get_item(in, item, key);
+    if (item.is_undefined() && otherwise) item = *otherwise;
+  };
+  if (!path.text()) return step(path), item;
   const Text dot(".");
   for (const Text& part : split(in, *path.text(), &dot, -1)) {
     int64_t index = 0;
     const std::string& s = part.bytes();
     auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), index);
     bool number = !s.empty() && s[0] != '-' && error == std::errc() && end == s.data() + s.size();
-    item = get_item(in, item, number ? Value(index) : in.text(part));
+    step(number ? Value(index) : in.text(part));
   }
   return item;
 }
@@ -214,8 +218,7 @@ Value map(Bound& b) {
   for (const Value& item : iterate(b.in, b.self)) {
     Value v;
     if (attribute) {
-      v = by_path(b.in, item, *attribute);
-      if (v.is_undefined() && otherwise) v = *otherwise;
+      v = by_path(b.in, item, *attribute, otherwise);
     } else {
       Args args = rest(b, 1);
       v = call_builtin(b.in, *filter, item, args);

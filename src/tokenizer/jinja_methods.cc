@@ -231,6 +231,18 @@ Value append(Bound& b) {
   return Value();
 }
 
+Value pop(Bound& b) {
+  auto& items = b.self.list()->items;
+  int64_t count = static_cast<int64_t>(items.size()), i = b.integer(0, -1);
+  if (i < 0) i += count;
+  if (b.self.list()->kind != ListKind::kList || i < 0 || i >= count)
+    b.in.fail("pop() needs a list and an index inside it");
+  b.in.spend(count / 8);
+  Value out = items[static_cast<size_t>(i)];
+  items.erase(items.begin() + i);
+  return out;
+}
+
 Value count_items(Bound& b) {
   int64_t n = 0;
   for (const Value& v : b.self.list()->items) n += equal(b.in, v, b[0]);
@@ -252,7 +264,7 @@ constexpr Builtin kListMethods[] = {
     {"copy", "", [](Bound& b) { return Value(b.in.new_list(b.self.list()->kind, b.self.list()->items)); }},
     {"extend", "*", refuse},
     {"insert", "*", refuse},
-    {"pop", "*", refuse},
+    {"pop", "index?", pop},
     {"remove", "*", refuse},
     {"reverse", "*", refuse},
     {"sort", "*", refuse},

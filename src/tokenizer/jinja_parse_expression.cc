@@ -362,6 +362,7 @@ std::unique_ptr<const Suffix> Parser::test() {
   if (!out->test) fail_at(out_.name, at, "the test '" + name + "' is not known");
   if (is_operator("(")) {
     out->arguments = arguments();
+    if (is_name("is")) fail_here("tests cannot be chained with 'is'");
     return out;
   }
   bool word = token().type == TokenType::kName;
@@ -372,6 +373,7 @@ std::unique_ptr<const Suffix> Parser::test() {
     Nested nested(*this);
     out->arguments.positional.push_back(with_suffixes(primary(), false));
   }
+  if (is_name("is")) fail_here("tests cannot be chained with 'is'");
   return out;
 }
 

@@ -19,6 +19,7 @@ std::unique_ptr<const Template> parse(std::string_view source, std::string name)
 }
 
 void Parser::run() {
+  bound_.insert("caller");  // given to macros by {% call %}
   out_.body = body({});
   for (auto& [name, at] : called_names_) {
     if (!bound_.count(name) && !find_function(name))

@@ -47,7 +47,7 @@ std::vector<Text> split_space(const Text& s, int64_t most) {
   size_t at = skip(s.bytes(), 0, true);
   while (at < s.size()) {
     if (most-- == 0) {
-      out.push_back(s.cut(at, strip_range(s.bytes(), Side::kRight, nullptr).end));
+      out.push_back(s.cut(at, s.size()));
       break;
     }
     size_t end = skip(s.bytes(), at, false);
