@@ -60,13 +60,14 @@ Value call_builtin(Interpreter& in, const Builtin& builtin, const Value& self, A
   }
   bound.slots.resize(parameters.size());
   for (size_t i = 0; i < args.positional.size(); ++i) bound.slots[i] = &args.positional[i];
-  for (const auto& [name, value] : args.named) {
+  for (const auto& argument : args.named) {
+    const std::string& name = argument.first;
     auto known = std::find_if(parameters.begin(), parameters.end(),
                               [&](const Parameter& p) { return p.name == name; });
     if (known == parameters.end()) in.fail("{}() takes no argument '{}'", builtin.name, name);
     const Value*& slot = bound.slots[static_cast<size_t>(known - parameters.begin())];
     if (slot) in.fail("{}() got two values for '{}'", builtin.name, name);
-    slot = &value;
+    slot = &argument.second;
   }
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (!bound.slots[i] && !parameters[i].optional)

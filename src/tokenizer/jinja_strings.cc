@@ -214,10 +214,13 @@ struct Directive {
   char letter = 0;
 };
 
-int64_t digits(std::string_view s, size_t& at) {
+int64_t digits(Interpreter& in, std::string_view s, size_t& at) {
+  constexpr int64_t kMost = 100'000;
   int64_t n = 0;
-  for (; at < s.size() && s[at] >= '0' && s[at] <= '9'; ++at)
-    n = std::min<int64_t>(n * 10 + s[at] - '0', 1 << 20);
+  for (; at < s.size() && s[at] >= '0' && s[at] <= '9'; ++at) {
+    n = n * 10 + s[at] - '0';
+    if (n > kMost) in.fail("a number in a format is larger than {}", kMost);
+  }
   return n;
 }
 
@@ -228,8 +231,8 @@ Directive read_directive(Interpreter& in, std::string_view s, size_t& at) {
     d.zero |= s[at] == '0';
     d.sign |= s[at] == '+';
   }
-  d.width = digits(s, at);
-  if (at < s.size() && s[at] == '.') d.precision = digits(s, ++at);
+  d.width = digits(in, s, at);
+  if (at < s.size() && s[at] == '.') d.precision = digits(in, s, ++at);
   if (at >= s.size()) in.fail("a format ends in the middle of a directive");
   d.letter = s[at++];
   return d;
@@ -316,7 +319,7 @@ Text str_format(Interpreter& in, const Text& format, Args& args) {
       if (s[at] == '}' || end == std::string_view::npos) in.fail("a single brace in a format");
       std::string_view name = s.substr(at + 1, end - at - 1);
       size_t digit_end = 0;
-      int64_t index = digits(name, digit_end);
+      int64_t index = digits(in, name, digit_end);
       const Value* v = nullptr;
       if (name.empty() || (digit_end == name.size())) {
         size_t i = name.empty() ? next++ : static_cast<size_t>(index);
