@@ -39,6 +39,8 @@ void read_rope(Config& c, Keys& keys) {
   c.rope_base = keys.positive("rope.freq_base", 10000);
   if (c.rope_base < 1) keys.fault("rope.freq_base", fmt::format("is {}, below 1", c.rope_base));
 
+  keys.flag("rope.scaling.finetuned", true);  // a remark, except for granite
+
   RopeScaling& s = c.rope_scaling;
   s.type = keys.text("rope.scaling.type");
   constexpr std::array<std::string_view, 5> kTypes{"", "none", "linear", "yarn", "longrope"};
@@ -118,6 +120,8 @@ std::string read_architecture(const gguf::Reader& file) {
 Config read_config(const gguf::Reader& file, Keys& keys, int64_t context, const Log& log) {
   Config c;
   c.architecture = read_architecture(file);
+  if (file.tensors().empty())
+    fail(Code::kBadData, "[model] {} holds no tensor: it is not a model", file.name());
   // A layer has a tensor at least: no file makes us count to two thousand million.
   c.layers = keys.integer("block_count", {1, std::min<int64_t>(file.tensors().size(), kMostHeads)});
   c.dim = keys.integer("embedding_length", {1, kMostWidth});
