@@ -33,7 +33,8 @@ TEST_P(Fixture, WithinBothBoundsOfTheReferenceAndWithItsChoices) {
     EXPECT_LE(largest_difference(logits, s.logits), expected_.bound);
     EXPECT_LE(largest_difference(logits, s.engine), expected_.bound_engine);
     for (size_t i = 0; i < logits.size(); ++i) {
-      if (margin(s.logits[i]) > 2 * expected_.bound) EXPECT_EQ(argmax(logits[i]), argmax(s.logits[i]));
+      if (margin(s.logits[i]) <= 2 * expected_.bound) continue;  // both may move
+      EXPECT_EQ(argmax(logits[i]), argmax(s.logits[i]));
     }
   }
 }
