@@ -81,11 +81,8 @@ TEST_P(Fixture, ExchangedLayersAreOutsideTheBounds) {
   EXPECT_GT(largest_difference(logits, s.logits), 2 * expected_.bound);
 }
 
-INSTANTIATE_TEST_SUITE_P(Archs, Fixture, ::testing::ValuesIn(fixture_names()), [](const auto& info) {
-  std::string name = info.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Archs, Fixture, ::testing::ValuesIn(fixture_names()),
+                         [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
 }  // namespace juno::model::testing

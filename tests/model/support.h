@@ -28,6 +28,7 @@ struct Expected {
 
 // The fixtures of the architectures this room knows.
 std::vector<std::string> fixture_names();
+std::string test_name(std::string fixture);  // as GoogleTest allows it
 std::string fixture_bytes(const std::string& name);
 Expected expected(const std::string& name);
 

@@ -15,7 +15,9 @@
 namespace juno::model::testing {
 namespace {
 
-std::string path_of(const std::string& file) { return std::string(JUNO_SOURCE_DIR "/tests/data/archs/") + file; }
+std::string path_of(const std::string& file) {
+  return std::string(JUNO_SOURCE_DIR "/tests/data/archs/") + file;
+}
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -47,11 +49,36 @@ Tensor row_of(std::vector<int32_t>& values) {
 }  // namespace
 
 std::vector<std::string> fixture_names() {
-  return {"llama-linear-bias", "llama-untied-f16", "llama-untied-q8_0", "llama-untied", "llama-yarn",
-          "llama3-rope",       "mistral-headdim",  "mistral",           "mixtral",      "smollm3",
-          "qwen2-f16",         "qwen2-q8_0",       "qwen2",             "qwen3",        "qwen3moe",
-          "phi3-longrope",     "phi3-window",      "phi4-mini",         "gemma",        "gemma2",
-          "gemma3-f16",        "gemma3-q8_0",      "gemma3",            "granite",      "granitemoe"};
+  return {"llama-linear-bias",
+          "llama-untied-f16",
+          "llama-untied-q8_0",
+          "llama-untied",
+          "llama-yarn",
+          "llama3-rope",
+          "mistral-headdim",
+          "mistral",
+          "mixtral",
+          "smollm3",
+          "qwen2-f16",
+          "qwen2-q8_0",
+          "qwen2",
+          "qwen3",
+          "qwen3moe",
+          "phi3-longrope",
+          "phi3-window",
+          "phi4-mini",
+          "gemma",
+          "gemma2",
+          "gemma3-f16",
+          "gemma3-q8_0",
+          "gemma3",
+          "granite",
+          "granitemoe"};
+}
+
+std::string test_name(std::string fixture) {
+  std::ranges::replace(fixture, '-', '_');
+  return fixture;
 }
 
 std::string fixture_bytes(const std::string& name) { return read_file(path_of(name + ".gguf")); }
@@ -63,7 +90,8 @@ Expected expected(const std::string& name) {
              .bound_engine = json["bound_engine"],
              .kv16 = json["kv16_max_abs_diff"],
              .logit_std = json["logit_std"]};
-  for (const auto& [feature, value] : json["feature_sensitivity"].items()) e.sensitivity.emplace_back(feature, value);
+  for (const auto& [feature, value] : json["feature_sensitivity"].items())
+    e.sensitivity.emplace_back(feature, value);
   for (const auto& s : json["sequences"]) {
     e.sequences.push_back({.ids = s["ids"],
                            .positions = s["positions"],
@@ -75,7 +103,8 @@ Expected expected(const std::string& name) {
 }
 
 gguf::Reader open(const std::string& bytes) {
-  return take(gguf::Reader::open_memory({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "test.gguf", {}));
+  return take(gguf::Reader::open_memory({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
+                                        "test.gguf", {}));
 }
 
 std::string complaint(const std::string& bytes) {
@@ -115,7 +144,8 @@ Bench::Bench(gguf::Reader file, int64_t context, std::unique_ptr<ops::Executor> 
     cache_.emplace_back(s.size());
     return Tensor{cache_.back().data(), DType::kF16, s};
   };
-  for (int i = 0; i < model_.config.layers; ++i) layers_.push_back({cache(shape.key_dim), cache(shape.value_dim)});
+  for (int i = 0; i < model_.config.layers; ++i)
+    layers_.push_back({cache(shape.key_dim), cache(shape.value_dim)});
   // Pages of one sequence are not neighbours.
   for (int s = 0; s < kSequences; ++s)
     for (int p = 0; p < kPagesEach; ++p) pages_[s].push_back(p * kSequences + (s + p) % kSequences);
@@ -170,7 +200,8 @@ std::vector<std::vector<float>> logits_in_pieces(const std::string& bytes, const
   return wanted;
 }
 
-double largest_difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+double largest_difference(const std::vector<std::vector<float>>& a,
+                          const std::vector<std::vector<float>>& b) {
   double largest = a.size() == b.size() ? 0 : INFINITY;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     if (a[i].size() != b[i].size()) return INFINITY;
