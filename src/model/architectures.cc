@@ -1,34 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE LIST of architectures. To add one: a file with its make_…, and its line in each half of this page.
+// THE LIST of architectures. To add one: its file, and its line here.
 #include "model/architecture.h"
+
+// clang-format off
+#define JUNO_ARCHITECTURES(X)  \
+  X(gemma, make_gemma)         \
+  X(gemma2, make_gemma2)       \
+  X(gemma3, make_gemma3)       \
+  X(granite, make_granite)     \
+  X(granitemoe, make_granite)  \
+  X(llama, make_llama)         \
+  X(phi3, make_phi3)           \
+  X(qwen2, make_qwen2)         \
+  X(qwen3, make_qwen3)         \
+  X(qwen3moe, make_qwen3)      \
+  X(smollm3, make_smollm3)
+// clang-format on
 
 namespace juno::model {
 
-using Made = std::unique_ptr<Architecture>;
-Made make_gemma(Loader&);
-Made make_gemma2(Loader&);
-Made make_gemma3(Loader&);
-Made make_granite(Loader&);
-Made make_llama(Loader&);
-Made make_phi3(Loader&);
-Made make_qwen2(Loader&);
-Made make_qwen3(Loader&);
-Made make_smollm3(Loader&);
+#define DECLARE(name, make) std::unique_ptr<Architecture> make(Loader&);
+JUNO_ARCHITECTURES(DECLARE)
+#undef DECLARE
 
 std::span<const Entry> architectures() {
-  static constexpr Entry kList[] = {
-      {"gemma", make_gemma},         //
-      {"gemma2", make_gemma2},       //
-      {"gemma3", make_gemma3},       //
-      {"granite", make_granite},     //
-      {"granitemoe", make_granite},  // Mlp loads a mixture where the file has one
-      {"llama", make_llama},         // also Mistral, Mixtral
-      {"phi3", make_phi3},           // also Phi-4-mini
-      {"qwen2", make_qwen2},         //
-      {"qwen3", make_qwen3},         //
-      {"qwen3moe", make_qwen3},      //
-      {"smollm3", make_smollm3},     //
-  };
+#define ENTRY(name, make) {#name, make},
+  static constexpr Entry kList[] = {JUNO_ARCHITECTURES(ENTRY)};
+#undef ENTRY
   return kList;
 }
 

@@ -53,6 +53,14 @@ Mlp load_mlp(Loader& in, int layer, ops::Act act) {
           .act = act};
 }
 
+Mlp load_fused_mlp(Loader& in, int layer) {
+  const Config& c = in.config();
+  const int64_t ffn = c.ffn;
+  return {.gate = in.linear("blk.{}.ffn_up", layer, Part{0, ffn, 2 * ffn}, c.dim, Split::kOut),
+          .up = in.linear("blk.{}.ffn_up", layer, Part{ffn, ffn, 2 * ffn}, c.dim, Split::kOut),
+          .down = in.linear("blk.{}.ffn_down", layer, {.rows = c.dim, .cols = ffn}, Split::kIn)};
+}
+
 Tensor mlp(Ops& op, const Tensor& x, const Mlp& w) {
   if (w.router.weight) return op.experts(x, w.experts, op.route(op.linear(x, w.router), w.how));
   return op.linear(op.gated(w.act, op.linear(x, w.gate), op.linear(x, w.up)), w.down);

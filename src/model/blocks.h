@@ -39,6 +39,7 @@ struct Mlp {
   ops::Experts experts;
 };
 Mlp load_mlp(Loader& in, int layer, ops::Act act = ops::Act::kSilu);
+Mlp load_fused_mlp(Loader& in, int layer);           // dense, where ffn_up holds the rows of gate, then up
 Tensor mlp(Ops& op, const Tensor& x, const Mlp& w);  // [tokens, dim] -> [tokens, dim], the residual not added
 
 }  // namespace juno::model

@@ -23,15 +23,6 @@ Projections load_fused(Loader& in, int layer) {
           .o = in.linear("blk.{}.attn_output", layer, c.o_shape(), Split::kIn)};
 }
 
-// ffn_up holds the rows of gate, then up.
-Mlp load_fused_mlp(Loader& in, int layer) {
-  const Config& c = in.config();
-  const int64_t ffn = c.ffn;
-  return {.gate = in.linear("blk.{}.ffn_up", layer, Part{0, ffn, 2 * ffn}, c.dim, Split::kOut),
-          .up = in.linear("blk.{}.ffn_up", layer, Part{ffn, ffn, 2 * ffn}, c.dim, Split::kOut),
-          .down = in.linear("blk.{}.ffn_down", layer, {.rows = c.dim, .cols = ffn}, Split::kIn)};
-}
-
 class Phi3 final : public Architecture {
  public:
   explicit Phi3(Loader& in)

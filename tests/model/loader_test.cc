@@ -21,9 +21,9 @@ std::vector<std::string> required_keys(const std::string& fixture, const std::st
   const auto also = [&](std::initializer_list<const char*> more) {
     keys.insert(keys.end(), more.begin(), more.end());
   };
-  if (fixture == "llama-linear-bias") also({"rope.scaling.factor"});
+  if (fixture == "llama-linear-bias" || architecture == "gemma3") also({"rope.scaling.factor"});
   if (fixture == "llama-yarn") also({"rope.scaling.factor", "rope.scaling.original_context_length"});
-  if (fixture == "phi3-longrope") also({"rope.scaling.original_context_length"});
+  if (fixture == "phi3-longrope" || fixture == "phi4-mini") also({"rope.scaling.original_context_length"});
   if (architecture == "gemma2") also({"attn_logit_softcapping", "final_logit_softcapping"});
   if (architecture == "gemma2" || architecture == "gemma3") also({"attention.sliding_window"});
   if (architecture.starts_with("granite")) {
@@ -69,10 +69,7 @@ TEST_P(Needs, EachRequiredTensorByName) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Archs, Needs,
-                         ::testing::Values("gemma", "gemma2", "gemma3", "granite", "granitemoe",
-                                           "llama-linear-bias", "llama-yarn", "llama3-rope", "mixtral",
-                                           "phi3-longrope", "qwen2", "qwen3", "qwen3moe", "smollm3"),
+INSTANTIATE_TEST_SUITE_P(Archs, Needs, ::testing::ValuesIn(fixture_names()),
                          [](const auto& info) { return test_name(info.param); });
 
 // A device that must not be touched.
