@@ -29,7 +29,7 @@ double margin(std::vector<float> row) {
 TEST_P(Fixture, WithinBothBoundsOfTheReferenceAndWithItsChoices) {
   for (const Expected::Sequence& s : expected_.sequences) {
     SCOPED_TRACE(fmt::format("{} tokens, context {}", s.ids.size(), s.context));
-    const auto logits = logits_in_pieces(bytes_, s, Activations::kInt8, s.ids.size(), 0);
+    const auto logits = logits_in_pieces(bytes_, s, reference(Activations::kInt8), s.ids.size(), 0);
     EXPECT_LE(largest_difference(logits, s.logits), expected_.bound);
     EXPECT_LE(largest_difference(logits, s.engine), expected_.bound_engine);
     for (size_t i = 0; i < logits.size(); ++i) {
@@ -42,7 +42,7 @@ TEST_P(Fixture, WithinBothBoundsOfTheReferenceAndWithItsChoices) {
 TEST_P(Fixture, TwoPlanesOfActivationsAreAsGoodAsFloats) {
   const double bound = 4 * expected_.kv16 + 0.01 * expected_.logit_std;
   for (const Expected::Sequence& s : expected_.sequences) {
-    const auto logits = logits_in_pieces(bytes_, s, Activations::kInt8x2, s.ids.size(), 0);
+    const auto logits = logits_in_pieces(bytes_, s, reference(Activations::kInt8x2), s.ids.size(), 0);
     EXPECT_LE(largest_difference(logits, s.logits), bound);
   }
 }
@@ -50,11 +50,13 @@ TEST_P(Fixture, TwoPlanesOfActivationsAreAsGoodAsFloats) {
 TEST_P(Fixture, PiecesGiveTheSameBitsAsTheWhole) {
   for (const Expected::Sequence& s : expected_.sequences) {
     const size_t all = s.ids.size();
-    const auto whole = logits_in_pieces(bytes_, s, Activations::kInt8, all, 0);
+    const auto whole = logits_in_pieces(bytes_, s, cpu(1, Activations::kInt8), all, 0);
     for (size_t first : {1, 31, 64}) {
-      EXPECT_TRUE(same_bits(whole, logits_in_pieces(bytes_, s, Activations::kInt8, first, all))) << first;
+      EXPECT_TRUE(same_bits(whole, logits_in_pieces(bytes_, s, cpu(1, Activations::kInt8), first, all)))
+          << first;
     }
-    EXPECT_TRUE(same_bits(whole, logits_in_pieces(bytes_, s, Activations::kInt8, 1, 1))) << "token by token";
+    EXPECT_TRUE(same_bits(whole, logits_in_pieces(bytes_, s, cpu(1, Activations::kInt8), 1, 1)))
+        << "token by token";
   }
 }
 
@@ -77,7 +79,7 @@ TEST_P(Fixture, ExchangedLayersAreOutsideTheBounds) {
     swapped.replace(size_t(info.name.data() - bytes_.data()), name.size(), name);
   }
   const Expected::Sequence& s = expected_.sequences.back();
-  const auto logits = logits_in_pieces(swapped, s, Activations::kInt8, s.ids.size(), 0);
+  const auto logits = logits_in_pieces(swapped, s, reference(Activations::kInt8), s.ids.size(), 0);
   EXPECT_GT(largest_difference(logits, s.logits), 2 * expected_.bound);
 }
 

@@ -17,7 +17,8 @@ using Logits = std::vector<std::vector<float>>;
 
 class Company : public ::testing::TestWithParam<const char*> {};
 
-// Sequence 1 is fed in three pieces while three strangers come and go beside it.
+// Sequence 1 is fed in three pieces while three strangers come and go beside it, on a backend of many
+// threads; alone it is the reference that computes it.
 TEST_P(Company, OfStrangersChangesNoBit) {
   const std::string bytes = fixture_bytes(GetParam());
   const std::vector<int32_t> ids = expected(GetParam()).sequences.back().ids;
@@ -25,7 +26,7 @@ TEST_P(Company, OfStrangersChangesNoBit) {
     return std::vector<int32_t>(ids.begin() + int64_t(from), ids.begin() + int64_t(to));
   };
   Bench alone(open(bytes), 0, reference(Activations::kInt8));
-  Bench together(open(bytes), 0, reference(Activations::kInt8));
+  Bench together(open(bytes), 0, cpu(3, Activations::kInt8));
   const std::vector<std::vector<Bench::Chunk>> passes{
       {{0, piece(3, 20)}, {1, piece(0, 40)}, {2, piece(7, 8)}, {3, piece(50, 90)}},
       {{3, piece(9, 10)}, {0, piece(60, 64)}, {1, piece(40, 41)}},
@@ -49,12 +50,28 @@ INSTANTIATE_TEST_SUITE_P(Archs, Company,
                          ::testing::Values("llama-untied-q8_0", "gemma3-q8_0", "mixtral", "phi4-mini"),
                          [](const auto& info) { return test_name(info.param); });
 
+class Backend : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Backend, OfManyThreadsGivesTheReferencesBits) {
+  const std::string bytes = fixture_bytes(GetParam());
+  const Expected::Sequence sequence = expected(GetParam()).sequences.back();
+  const size_t all = sequence.ids.size();
+  for (Activations activations : {Activations::kInt8, Activations::kInt8x2}) {
+    const Logits good = logits_in_pieces(bytes, sequence, reference(activations), all, 0);
+    EXPECT_TRUE(same_bits(good, logits_in_pieces(bytes, sequence, cpu(1, activations), 7, 32)));
+    EXPECT_TRUE(same_bits(good, logits_in_pieces(bytes, sequence, cpu(3, activations), all, 0)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Archs, Backend, ::testing::ValuesIn(fixture_names()),
+                         [](const auto& info) { return test_name(info.param); });
+
 // Every remark in general.* is overwritten with random bytes; only the architecture and the alignment are not
 // remarks.
 TEST(C07, DescriptiveKeysNeverChangeALogit) {
   const std::string bytes = fixture_bytes("llama-untied");
   const Expected::Sequence sequence = expected("llama-untied").sequences[1];
-  const Logits good = logits_in_pieces(bytes, sequence, Activations::kInt8, 17, 0);
+  const Logits good = logits_in_pieces(bytes, sequence, reference(Activations::kInt8), 17, 0);
   std::mt19937 random(1);
   for (int round = 0; round < 5; ++round) {
     std::string scrambled = bytes;
@@ -68,7 +85,7 @@ TEST(C07, DescriptiveKeysNeverChangeALogit) {
       ++touched;
     }
     ASSERT_GE(touched, 3);
-    EXPECT_TRUE(same_bits(good, logits_in_pieces(scrambled, sequence, Activations::kInt8, 17, 0)));
+    EXPECT_TRUE(same_bits(good, logits_in_pieces(scrambled, sequence, reference(Activations::kInt8), 17, 0)));
   }
 }
 
@@ -88,8 +105,8 @@ TEST(Model, NormsOfAnotherFloatTypeAreWidened) {
   const std::string name = "output_norm.weight";
   halved[halved.find(name) + name.size() + 4 + 8] = 1;  // its type: F16
   const Expected::Sequence sequence = expected("llama-untied").sequences[1];
-  EXPECT_TRUE(same_bits(logits_in_pieces(bytes, sequence, Activations::kInt8, 17, 0),
-                        logits_in_pieces(halved, sequence, Activations::kInt8, 17, 0)));
+  EXPECT_TRUE(same_bits(logits_in_pieces(bytes, sequence, reference(Activations::kInt8), 17, 0),
+                        logits_in_pieces(halved, sequence, reference(Activations::kInt8), 17, 0)));
 }
 
 // One weight that is off by a percent of its matrix's size is seen: the bounds can fail.
@@ -104,7 +121,7 @@ TEST(Model, AWrongNormWeightIsOutsideTheBounds) {
   weight *= 1.5f;
   std::memcpy(&bytes[data], &weight, sizeof weight);
   const Expected::Sequence& s = e.sequences.back();
-  const Logits logits = logits_in_pieces(bytes, s, Activations::kInt8, s.ids.size(), 0);
+  const Logits logits = logits_in_pieces(bytes, s, reference(Activations::kInt8), s.ids.size(), 0);
   EXPECT_GT(largest_difference(logits, s.engine), e.bound_engine);
 }
 

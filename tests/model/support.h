@@ -57,6 +57,7 @@ void set_u32(std::string& bytes, std::string_view key, uint32_t value);
 void set_f32(std::string& bytes, std::string_view key, float value);
 
 std::unique_ptr<ops::Executor> reference(ops::Activations activations);
+std::unique_ptr<ops::Executor> cpu(int threads, ops::Activations activations);
 
 // A model with its executor and a KV cache for a few sequences of up to 128 positions.
 class Bench {
@@ -87,7 +88,8 @@ class Bench {
 
 // The logits at the sequence's positions when it is fed in pieces: `first` tokens, then `rest` at a time.
 std::vector<std::vector<float>> logits_in_pieces(const std::string& bytes, const Expected::Sequence& sequence,
-                                                 ops::Activations activations, size_t first, size_t rest);
+                                                 std::unique_ptr<ops::Executor> op, size_t first,
+                                                 size_t rest);
 
 double largest_difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b);
 bool same_bits(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "backend/cpu/cpu_ops.h"
 #include "ops/reference.h"
 
 namespace juno::model::testing {
@@ -135,6 +136,10 @@ std::unique_ptr<ops::Executor> reference(ops::Activations activations) {
   return std::make_unique<ops::Reference>(activations);
 }
 
+std::unique_ptr<ops::Executor> cpu(int threads, ops::Activations activations) {
+  return take(cpu::open_cpu({.threads = threads, .activations = activations}));
+}
+
 Bench::Bench(gguf::Reader file, int64_t context, std::unique_ptr<ops::Executor> op)
     : op_(std::move(op)), model_(take(load_model(std::move(file), context, op_->device(), {}))) {
   const ops::KvShape shape = model_.config.kv_shape();
@@ -186,8 +191,9 @@ std::vector<std::vector<float>> Bench::run(const std::vector<Chunk>& chunks) {
 }
 
 std::vector<std::vector<float>> logits_in_pieces(const std::string& bytes, const Expected::Sequence& sequence,
-                                                 ops::Activations activations, size_t first, size_t rest) {
-  Bench bench(open(bytes), sequence.context, reference(activations));
+                                                 std::unique_ptr<ops::Executor> op, size_t first,
+                                                 size_t rest) {
+  Bench bench(open(bytes), sequence.context, std::move(op));
   std::vector<std::vector<float>> all;
   for (size_t at = 0; at < sequence.ids.size();) {
     const size_t count = std::min(at ? rest : first, sequence.ids.size() - at);
