@@ -38,8 +38,8 @@ class KvPool {
 
   // Every page is either free or lent, once. An error here is a defect of this program.
   Result<void> check() const;
-  // The same, and nothing is lent.
-  Result<void> check_idle() const;
+  // The same, and only `kept` pages are lent.
+  Result<void> check_idle(int kept = 0) const;
 
  private:
   explicit KvPool(ops::Device& device) : device_(device) {}

@@ -34,16 +34,15 @@ class Sampler {
     float logit, p;
   };
 
-  void adjust(const SamplingParams& params, std::span<const int32_t> history);
   void penalise(const SamplingParams& params, std::span<const int32_t> history);
   int32_t greedy() const;
-  void sort_all();
-  void sort_best(int count);
-  float softmax(float temperature);  // fills p, returns ln of the sum of exp(logit - largest)
+  void sort(int top_k);
+  void radix_sort();
+  float weigh(float temperature);
   void keep_typical(float mass);
   void keep_top_p(float mass);
   void keep_min_p(float ratio);
-  int32_t draw(uint64_t seed, int64_t position) const;
+  int32_t draw(float temperature, float u);
   float logprob(std::span<const float> logits, int32_t id);
 
   std::vector<float> logits_;            // [vocab]

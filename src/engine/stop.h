@@ -8,7 +8,7 @@
 
 namespace juno::engine {
 
-// The text ends right before the first match, wherever the pieces' borders fall; of several matches the one
+// The text ends where the first match begins, wherever the pieces' borders fall. Time is linear in the text
 // that begins first, of those the one that is complete first. Time is linear in the text times the longest
 // stop string.
 class StopMatcher {
@@ -19,12 +19,14 @@ class StopMatcher {
   // Appends to `out` the text that is now certain. False once a stop string is complete; later text is
   // dropped.
   bool push(std::string_view text, std::string& out);
-  // No more text comes: appends what was held back.
+  // No more text comes: appends what was held back, up to a stop string that it still holds.
   void flush(std::string& out);
 
   bool stopped() const { return stopped_; }
 
  private:
+  void release(std::string& out, bool more);
+
   std::vector<std::string> stops_;
   std::string held_;
   bool stopped_ = false;
