@@ -35,6 +35,9 @@ class Engine {
   // Ends a sequence with kCancelled; an unknown or finished id is nothing.
   void cancel(SequenceId id);
 
+  // Room for steps with this many tokens, each of which may want its logits. Only while nothing runs.
+  Result<void> reserve(int chunk);
+
   // Gives pages back that a Finish left with its receiver.
   void release(Prefix& prefix);
 
@@ -43,13 +46,15 @@ class Engine {
   Result<void> check_idle(int kept = 0) const;
 
  private:
-  Engine() = default;
-  void advance(const Piece& piece, int& output);
-  void accept(Sequence& sequence, const Pick& pick);
+  explicit Engine(const EngineOptions& options) : options_(options) {}
+  void validate(const Request& request) const;
+  void receive(const Row& row, std::span<const float> logits);
+  void conclude(const Piece& piece);
+  Result<bool> abandon(Error error);
   void end(Sequence& sequence, FinishReason reason, std::optional<Error> error = {});
-  void sweep();
 
   EngineOptions options_;
+  int64_t rows_ = 0;  // of the embedding: ids that a prompt may hold
   std::unique_ptr<KvPool> pool_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Runner> runner_;

@@ -15,7 +15,8 @@ size_t page_bytes(int heads, int dim) { return size_t{ops::kPagePositions} * hea
 
 size_t KvPool::bytes_per_page(std::span<const ops::KvShape> layers) {
   size_t bytes = 0;
-  for (const ops::KvShape& l : layers) bytes += page_bytes(l.kv_heads, l.key_dim) + page_bytes(l.kv_heads, l.value_dim);
+  for (const ops::KvShape& l : layers)
+    bytes += page_bytes(l.kv_heads, l.key_dim) + page_bytes(l.kv_heads, l.value_dim);
   return bytes;
 }
 
@@ -23,7 +24,8 @@ int KvPool::pages_for(int64_t positions) {
   return static_cast<int>((positions + ops::kPagePositions - 1) / ops::kPagePositions);
 }
 
-Result<std::unique_ptr<KvPool>> KvPool::make(ops::Device& device, std::span<const ops::KvShape> layers, int pages) {
+Result<std::unique_ptr<KvPool>> KvPool::make(ops::Device& device, std::span<const ops::KvShape> layers,
+                                             int pages) {
   return guard([&] {
     std::unique_ptr<KvPool> pool(new KvPool(device));
     pool->bytes_per_page_ = bytes_per_page(layers);
@@ -36,7 +38,8 @@ Result<std::unique_ptr<KvPool>> KvPool::make(ops::Device& device, std::span<cons
              int64_t{pages} * ops::kPagePositions, memory.error().message);
       }
       pool->memory_.push_back(*memory);
-      return {*memory, DType::kF16, {.planes = pages, .rows = int64_t{heads} * ops::kPagePositions, .cols = dim}};
+      return {
+          *memory, DType::kF16, {.planes = pages, .rows = int64_t{heads} * ops::kPagePositions, .cols = dim}};
     };
     for (const ops::KvShape& l : layers) {
       const Tensor keys = tensor(l.kv_heads, l.key_dim);
@@ -77,7 +80,8 @@ Result<void> KvPool::check() const {
   return guard([&] {
     std::vector<bool> seen(lent_.size(), false);
     for (int32_t page : free_) {
-      if (page < 0 || page >= total()) fail(Code::kFailed, "[engine] page {} of {} is in the free list", page, total());
+      if (page < 0 || page >= total())
+        fail(Code::kFailed, "[engine] page {} of {} is in the free list", page, total());
       if (seen[page]) fail(Code::kFailed, "[engine] page {} is free twice", page);
       if (lent_[page]) fail(Code::kFailed, "[engine] page {} is both free and lent", page);
       seen[page] = true;

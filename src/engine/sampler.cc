@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every sum runs over candidates sorted by logit (descending) and id (ascending); every operation is rounded alone.
+// Every sum runs over candidates sorted by logit (descending) and id (ascending); every operation is rounded
+// alone.
 #include "engine/sampler.h"
 
 #include <algorithm>
@@ -31,8 +32,8 @@ Sampler::Sampler(int32_t vocab) : logits_(vocab), counts_(vocab) {
   other_.reserve(vocab);
 }
 
-Pick Sampler::pick(const SamplingParams& params, std::span<const float> logits, std::span<const int32_t> history,
-                   int64_t position) {
+Pick Sampler::pick(const SamplingParams& params, std::span<const float> logits,
+                   std::span<const int32_t> history, int64_t position) {
   std::copy_n(logits.begin(), logits_.size(), logits_.begin());
   for (const auto& [id, bias] : params.logit_bias) logits_[id] += bias;
   penalise(params, history);
@@ -113,8 +114,8 @@ float Sampler::weigh(float temperature) {
   return sum;
 }
 
-// Locally typical sampling (Meister et al., 2022): the candidates whose information is nearest to the entropy, until
-// they hold `mass`.
+// Locally typical sampling (Meister et al., 2022): the candidates whose information is nearest to the
+// entropy, until they hold `mass`.
 void Sampler::keep_typical(float mass) {
   if (mass >= 1) return;
   const float sum = weigh(1);
@@ -129,8 +130,9 @@ void Sampler::keep_typical(float mass) {
     other_[i].key = bits_of(std::abs(information - entropy));  // not negative: orders like the float
     other_[i].id = static_cast<int32_t>(i);
   }
-  std::sort(other_.begin(), other_.end(),
-            [](const Candidate& a, const Candidate& b) { return a.key != b.key ? a.key < b.key : a.id < b.id; });
+  std::sort(other_.begin(), other_.end(), [](const Candidate& a, const Candidate& b) {
+    return a.key != b.key ? a.key < b.key : a.id < b.id;
+  });
   float held = 0;
   for (const Candidate& c : other_) {
     if (held >= mass) best_[c.id].id = -1;

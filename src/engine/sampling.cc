@@ -20,7 +20,8 @@ Result<void> validate(const SamplingParams& p, int32_t vocab) {
     require(p.typical_p > 0 && p.typical_p <= 1, "typical_p", p.typical_p, "above 0 and at most 1");
     require(p.top_p > 0 && p.top_p <= 1, "top_p", p.top_p, "above 0 and at most 1");
     require(within(p.min_p, 0, 1), "min_p", p.min_p, "from 0 to 1");
-    require(p.repeat_penalty > 0 && p.repeat_penalty <= 10, "repeat_penalty", p.repeat_penalty, "above 0 and at most 10");
+    require(p.repeat_penalty > 0 && p.repeat_penalty <= 10, "repeat_penalty", p.repeat_penalty,
+            "above 0 and at most 10");
     require(p.repeat_last_n >= -1, "repeat_last_n", p.repeat_last_n, "-1 (all), 0 (off) or more");
     require(within(p.presence_penalty, -2, 2), "presence_penalty", p.presence_penalty, "from -2 to 2");
     require(within(p.frequency_penalty, -2, 2), "frequency_penalty", p.frequency_penalty, "from -2 to 2");

@@ -35,6 +35,7 @@ class Scheduler {
   // all pages it can need are free: once running it never waits for memory.
   std::span<const Piece> next();
 
+  void set_budget(int tokens) { limits_.tokens = tokens; }
   bool idle() const { return waiting_.empty() && running_.empty(); }
 
  private:

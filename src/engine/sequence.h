@@ -60,6 +60,8 @@ struct Sequence {
   int64_t limit = 0;            // tokens it may grow to
   size_t next_logits = 0;       // into request.logits_at
   State state = State::kWaiting;
+  bool stopped = false;  // a stop token came, or on_token said so
+  bool broken = false;   // its logits were not finite
   Finish finish;
 };
 

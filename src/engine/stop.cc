@@ -21,7 +21,8 @@ void StopMatcher::flush(std::string& out) {
   if (!stopped_) release(out, false);
 }
 
-// Moves what is certain from held_ to `out`. more: text may follow, so a beginning of a stop string is not certain.
+// Moves what is certain from held_ to `out`. more: text may follow, so a beginning of a stop string is not
+// certain.
 void StopMatcher::release(std::string& out, bool more) {
   size_t at = 0;
   for (; at < held_.size(); ++at) {

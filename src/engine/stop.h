@@ -8,9 +8,8 @@
 
 namespace juno::engine {
 
-// The text ends where the first match begins, wherever the pieces' borders fall. Time is linear in the text
-// that begins first, of those the one that is complete first. Time is linear in the text times the longest
-// stop string.
+// The text ends where the first match begins, wherever the borders of its pieces fall. Time is linear in the
+// text times the length of all stop strings.
 class StopMatcher {
  public:
   // Empty strings are ignored.
