@@ -3,6 +3,7 @@
 #include "engine/runner.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace juno::engine {
 namespace {
@@ -41,8 +42,12 @@ Result<void> Runner::reserve(int tokens, int outputs) {
     rows_.reserve(room);
     void* const memory = take(ops_.device().allocate(3 * room * sizeof(int32_t)));
     ops_.device().release(std::exchange(indices_, memory));
-    take(ops_.plan(max_tokens_, max_outputs_,
-                   [&](const ops::Batch& batch) { model::forward(*model_.architecture, ops_, batch); }));
+    const auto shape = [](int n) { return Tensor{nullptr, DType::kI32, {.rows = 1, .cols = n}}; };
+    const ops::Batch largest{.tokens = shape(max_tokens_),
+                             .positions = shape(max_tokens_),
+                             .outputs = shape(max_outputs_),
+                             .layers = pool_.layers()};
+    take(ops_.plan(largest, [&](const ops::Batch& b) { model::forward(*model_.architecture, ops_, b); }));
   });
 }
 
@@ -95,13 +100,17 @@ std::span<const float> Runner::logits(int row) {
 }
 
 Error Runner::explain(const Piece& piece) {
-  ops_.set_checking(true);
+  ops_.check_layers(true);
   const Result<void> again = run({&piece, 1});
-  ops_.set_checking(false);
+  ops_.check_layers(false);
   if (!again) return again.error();
-  return Error(Code::kBadData,
-               fmt::format("[engine] {}: the logits are not finite; the first such values come from {}",
-                           model_.file.name(), ops_.bad_layer()));
+  const auto layer = ops_.bad_layer();
+  const std::string where = layer ? fmt::format("layer {} (blk.{})", *layer, *layer)
+                                  : "what follows the last layer (output_norm, output)";
+  return Error(
+      Code::kBadData,
+      fmt::format("[engine] {}: at position {} values are not finite from {} on; no token can be chosen",
+                  model_.file.name(), piece.first, where));
 }
 
 }  // namespace juno::engine
