@@ -28,8 +28,10 @@ using engine::SamplingParams;
 
 struct SessionOptions {
   std::string model_path;
-  int64_t context = 0;               // positions; 0: what the model was trained for, at most 4096
-  int threads = 0;                   // 0: as many as this process may use
+  std::span<const uint8_t>
+      model_bytes;      // a file in memory instead, aligned to 8, kept by the caller; model_path names it
+  int64_t context = 0;  // positions; 0: what the model was trained for, at most 4096
+  int threads = 0;      // 0: as many as this process may use
   std::string backend = "cpu";       // a name of backend/backends.cc
   std::string isa;                   // "": the best one
   std::string activations = "int8";  // or int8x2 (docs/numerics.md §2)
@@ -97,15 +99,18 @@ class Session {
 
   const Info& info() const;
   const tokenizer::Tokenizer& tokenizer() const;
-  const tokenizer::ChatTemplate* chat_template() const;  // null: the file has none and none was given
+  const tokenizer::ChatTemplate* chat_template() const;  // null: see chat_ready()
+  // Whether chat() has a template: kConfig when the file has none and none was given, kBadData when the
+  // file's own is broken (which open() only warns of).
+  Result<void> chat_ready() const;
 
   // The ids that chat() feeds: rendered with a generation prompt, BOS exactly once, contents never control
   // tokens.
   Result<std::vector<int32_t>> chat_ids(std::span<const Message> messages) const;
 
-  // Answers the last message. What this conversation has in common with the one before is not computed again.
-  // A prompt longer than the context is an error with both numbers; nothing is ever cut. After cancel():
-  // kCancelled, with the text so far.
+  // Answers the last message; how.max_tokens 0 only evaluates the prompt. What this conversation has in
+  // common with the one before is not computed again. A prompt longer than the context is an error with both
+  // numbers; nothing is ever cut. After cancel(): kCancelled, with the text so far.
   Result<Reply> chat(std::span<const Message> messages, const Generation& how, const OnText& on_text);
   // Continues raw text. BOS where the model wants one; control tokens in the text are text unless
   // parse_special.
@@ -123,12 +128,18 @@ class Session {
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
   Stats total() const;  // since open()
+  // Of a context of this many positions.
   Memory memory(int64_t context) const;
-
-  struct Parts;  // private, but named by helpers of session.cc
+  // Nothing runs and no page of the cache is lost. An error is a defect of this program.
+  Result<void> check_idle() const;
 
  private:
+  struct Parts;
   explicit Session(std::unique_ptr<Parts> parts);
+  Result<Reply> generate(std::vector<int32_t> ids, const Generation& how, const OnText& on_text);
+  void evaluate(engine::Request request);
+  void evaluate_alone(engine::Request request, int chunk);
+
   std::unique_ptr<Parts> parts_;
   std::atomic<bool> cancelled_{false};
 };

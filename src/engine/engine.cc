@@ -95,7 +95,7 @@ void Engine::validate(const Request& r) const {
 Result<bool> Engine::step() {
   std::erase_if(sequences_, [](const auto& s) { return s->state == State::kDone; });
   const std::span<const Piece> pieces = scheduler_->next();
-  if (pieces.empty()) return false;
+  if (pieces.empty()) return scheduler_->idle() ? Result<bool>(false) : abandon(starved());
   if (Result<void> ran = runner_->run(pieces); !ran) return abandon(std::move(ran.error()));
   for (const Piece& piece : pieces) piece.sequence->stored += piece.count;
   for (size_t i = 0; i < runner_->rows().size(); ++i)
@@ -152,6 +152,13 @@ void Engine::end(Sequence& s, FinishReason reason, std::optional<Error> error) {
   if (s.request.on_finish) s.request.on_finish(s.finish);
 }
 
+// Nothing runs, so nothing will give pages back: they are with the receivers of prefixes.
+Error Engine::starved() const {
+  return Error(Code::kFailed,
+               fmt::format("[engine] {} of {} pages are held in prefixes; what waits needs more than {}",
+                           pool_->used(), pool_->total(), pool_->free()));
+}
+
 // A step that failed as a whole ends everything that is running or waiting.
 Result<bool> Engine::abandon(Error error) {
   for (size_t i = 0; i < sequences_.size(); ++i) {
@@ -179,6 +186,11 @@ Result<void> Engine::reserve(int chunk) {
 void Engine::release(Prefix& prefix) {
   prefix.ids.clear();
   pool_->release(prefix.pages);
+}
+
+void Engine::shrink(Prefix& prefix) {
+  pool_->release(prefix.pages,
+                 static_cast<size_t>(KvPool::pages_for(static_cast<int64_t>(prefix.ids.size()))));
 }
 
 Result<void> Engine::check_idle(int kept) const {

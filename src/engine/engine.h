@@ -35,11 +35,14 @@ class Engine {
   // Ends a sequence with kCancelled; an unknown or finished id is nothing.
   void cancel(SequenceId id);
 
-  // Room for steps with this many tokens, each of which may want its logits. Only while nothing runs.
-  Result<void> reserve(int chunk);
+  // From now on steps of at most this many tokens, of which `outputs` may want their logits. Only while
+  // nothing runs.
+  Result<void> set_chunk(int chunk, int outputs);
 
-  // Gives pages back that a Finish left with its receiver.
+  // Gives pages back that a Finish left with its receiver: all, or those that its (shortened) ids do not
+  // need.
   void release(Prefix& prefix);
+  void shrink(Prefix& prefix);
 
   const KvPool& pool() const { return *pool_; }
   // Nothing is running and all pages are home (but `kept`, which the caller holds).
@@ -50,6 +53,7 @@ class Engine {
   void validate(const Request& request) const;
   void receive(const Row& row, std::span<const float> logits);
   void conclude(const Piece& piece);
+  Error starved() const;
   Result<bool> abandon(Error error);
   void end(Sequence& sequence, FinishReason reason, std::optional<Error> error = {});
 
