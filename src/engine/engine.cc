@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/fp_env.h"
+
 namespace juno::engine {
 namespace {
 
@@ -37,6 +39,8 @@ Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, ops::Exe
     return engine;
   });
 }
+
+Engine::~Engine() = default;
 
 Result<SequenceId> Engine::submit(Request request) {
   Result<void> valid = guard([&] { validate(request); });
@@ -93,6 +97,7 @@ void Engine::validate(const Request& r) const {
 }
 
 Result<bool> Engine::step() {
+  const FpEnv mode;
   std::erase_if(sequences_, [](const auto& s) { return s->state == State::kDone; });
   const std::span<const Piece> pieces = scheduler_->next();
   if (pieces.empty()) return scheduler_->idle() ? Result<bool>(false) : abandon(starved());
@@ -174,11 +179,13 @@ void Engine::cancel(SequenceId id) {
   }
 }
 
-Result<void> Engine::reserve(int chunk) {
-  if (!scheduler_->idle())
-    return tl::unexpected(Error(Code::kFailed, "[engine] reserve() while sequences run"));
+Result<void> Engine::set_chunk(int chunk, int outputs) {
   return guard([&] {
-    take(runner_->reserve(chunk, chunk));
+    if (chunk < options_.sequences) {
+      fail(Code::kUsage, "[engine] a chunk of {} tokens for {} sequences", chunk, options_.sequences);
+    }
+    if (!scheduler_->idle()) fail(Code::kFailed, "[engine] set_chunk() while sequences run");
+    take(runner_->reserve(chunk, std::max(outputs, options_.sequences)));
     scheduler_->set_budget(chunk);
   });
 }
