@@ -67,9 +67,10 @@ Opened open_parts(const SessionOptions& options) {
   const int64_t context = options.context > 0 ? options.context : std::min(trained, kDefaultContext);
   parts.tokenizer =
       std::make_unique<tokenizer::Tokenizer>(take(tokenizer::Tokenizer::load(file.metadata(), options.log)));
-  parts.ops = take(backend::make(
-      options.backend,
-      {.activations = profile(options.activations), .threads = options.threads, .isa = options.isa}));
+  parts.ops = take(open_backend(options.backend, {.threads = options.threads,
+                                                  .isa = options.isa,
+                                                  .activations = profile(options.activations),
+                                                  .log = options.log}));
   parts.model = std::make_unique<model::Model>(
       take(model::load_model(std::move(file), context, parts.ops->device(), options.log)));
   take(parts.tokenizer->fit_embedding(parts.model->config.vocab, options.log));

@@ -77,9 +77,7 @@ std::vector<int32_t> Prompt::render(std::span<const Message> messages) const {
                                                 .eos_token = text_of(tokenizer_, special.eos),
                                                 .unk_token = text_of(tokenizer_, special.unk),
                                                 .pad_token = text_of(tokenizer_, special.pad)}));
-  std::vector<tokenizer::Segment> segments;
-  for (const auto& part : rendered.segments) segments.push_back({part.text, part.trusted});
-  return begun(tokenizer_.encode_segments(segments), tokenizer_);
+  return begun(tokenizer_.encode_segments(rendered.segments), tokenizer_);
 }
 
 }  // namespace juno::api

@@ -147,6 +147,7 @@ Result<Reply> Session::complete(std::vector<int32_t> ids, const Generation& how,
 
 Result<Reply> Session::generate(std::vector<int32_t> ids, const Generation& how, const OnText& on_text) {
   return guard([&] {
+    cancelled_.store(false, std::memory_order_relaxed);
     if (ids.empty()) fail(Code::kUsage, "[api] the prompt is empty");
     const auto prompt = static_cast<int64_t>(ids.size());
     if (prompt > info().context || (prompt == info().context && how.max_tokens != 0)) {
@@ -166,6 +167,7 @@ Result<Reply> Session::generate(std::vector<int32_t> ids, const Generation& how,
     request.keep_prefix = true;
     request.on_token = [&](const Token& token) {
       if (token.position == prompt) meter.first_token();
+      reply.ids.push_back(token.id);
       return tokenizer().is_end(token.id) || text.push(token.id);
     };
     request.on_finish = [&](Finish& finish) {
@@ -184,7 +186,6 @@ Result<Reply> Session::generate(std::vector<int32_t> ids, const Generation& how,
 
 // Runs one request to its end; its error is thrown.
 void Session::evaluate(Request request) {
-  cancelled_.store(false, std::memory_order_relaxed);
   std::optional<Error> error;
   auto on_finish = std::move(request.on_finish);
   request.on_finish = [&](Finish& finish) {
@@ -194,9 +195,9 @@ void Session::evaluate(Request request) {
   engine::Engine& engine = *parts_->engine;
   const engine::SequenceId id = take(engine.submit(std::move(request)));
   try {
-    while (take(engine.step())) {
+    do {
       if (cancelled_.load(std::memory_order_relaxed)) engine.cancel(id);
-    }
+    } while (take(engine.step()));
   } catch (...) {  // also what a callback throws: no callback may run after this frame
     engine.cancel(id);
     throw;
@@ -207,6 +208,7 @@ void Session::evaluate(Request request) {
 Result<void> Session::logits(std::span<const int32_t> ids, std::span<const int64_t> positions, int chunk,
                              const OnLogits& on_logits) {
   return guard([&] {
+    cancelled_.store(false, std::memory_order_relaxed);
     Request request{.prompt = {ids.begin(), ids.end()}, .logits_at = {positions.begin(), positions.end()}};
     if (positions.empty()) {
       for (int64_t p = 0; p < static_cast<int64_t>(ids.size()); ++p) request.logits_at.push_back(p);
@@ -236,6 +238,7 @@ void Session::evaluate_alone(Request request, int chunk) {
 
 Result<Perplexity> Session::perplexity(std::span<const int32_t> ids, int64_t window) {
   return guard([&] {
+    cancelled_.store(false, std::memory_order_relaxed);
     if (window < 2 || window > info().context) {
       fail(Code::kUsage, "[api] a window of {} tokens: at least 2 and at most the context's {}", window,
            info().context);

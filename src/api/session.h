@@ -69,7 +69,8 @@ struct Stats {
 };
 
 struct Reply {
-  std::string text;  // what on_text was given, joined
+  std::string text;          // what on_text was given, joined
+  std::vector<int32_t> ids;  // as sampled, the one that ended the reply included
   FinishReason reason = FinishReason::kStop;
   Stats stats;
 };

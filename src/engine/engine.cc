@@ -138,8 +138,7 @@ void Engine::conclude(const Piece& piece) {
   if (s.broken) return end(s, FinishReason::kError, runner_->explain(piece));
   if (s.stopped) return end(s, FinishReason::kStop);
   const bool full = static_cast<int64_t>(s.tokens.size()) == s.limit;
-  const bool evaluated = s.stored == static_cast<int64_t>(s.request.prompt.size()) && s.limit == s.stored;
-  if (evaluated || (full && s.finish.new_tokens > 0)) end(s, FinishReason::kLength);
+  if (full && (s.finish.new_tokens > 0 || s.stored == s.limit)) end(s, FinishReason::kLength);
 }
 
 void Engine::end(Sequence& s, FinishReason reason, std::optional<Error> error) {

@@ -35,20 +35,29 @@ Runner::~Runner() { ops_.device().release(indices_); }
 Result<void> Runner::reserve(int tokens, int outputs) {
   if (tokens <= max_tokens_ && outputs <= max_outputs_) return {};
   return guard([&] {
-    max_tokens_ = std::max(tokens, max_tokens_);
-    max_outputs_ = std::max(outputs, max_outputs_);
-    const auto room = static_cast<size_t>(max_tokens_);
+    tokens = std::max(tokens, max_tokens_);
+    outputs = std::max(outputs, max_outputs_);
+    const auto room = static_cast<size_t>(tokens);
     for (auto* list : {&tokens_, &positions_, &outputs_}) list->reserve(room);
     rows_.reserve(room);
+    if (Result<void> planned = plan(tokens, outputs); !planned) {
+      if (max_tokens_ > 0) take(plan(max_tokens_, max_outputs_));  // as before
+      throw std::move(planned.error());
+    }
     void* const memory = take(ops_.device().allocate(3 * room * sizeof(int32_t)));
     ops_.device().release(std::exchange(indices_, memory));
-    const auto shape = [](int n) { return Tensor{nullptr, DType::kI32, {.rows = 1, .cols = n}}; };
-    const ops::Batch largest{.tokens = shape(max_tokens_),
-                             .positions = shape(max_tokens_),
-                             .outputs = shape(max_outputs_),
-                             .layers = pool_.layers()};
-    take(ops_.plan(largest, [&](const ops::Batch& b) { model::forward(*model_.architecture, ops_, b); }));
+    max_tokens_ = tokens;
+    max_outputs_ = outputs;
   });
+}
+
+Result<void> Runner::plan(int tokens, int outputs) {
+  const auto shape = [](int n) { return Tensor{nullptr, DType::kI32, {.rows = 1, .cols = n}}; };
+  const ops::Batch largest{.tokens = shape(tokens),
+                           .positions = shape(tokens),
+                           .outputs = shape(outputs),
+                           .layers = pool_.layers()};
+  return ops_.plan(largest, [&](const ops::Batch& b) { model::forward(*model_.architecture, ops_, b); });
 }
 
 Result<void> Runner::run(std::span<const Piece> pieces) {

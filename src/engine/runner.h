@@ -44,6 +44,7 @@ class Runner {
  private:
   Runner(const model::Model& model, ops::Executor& ops, KvPool& pool)
       : model_(model), ops_(ops), pool_(pool) {}
+  Result<void> plan(int tokens, int outputs);
   ops::Batch fill(std::span<const Piece> pieces);
   Tensor upload(const std::vector<int32_t>& values, int slot);
 
