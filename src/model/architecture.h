@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// An architecture: its weights and its forward pass, written against Ops alone. How it is conducted (plain, over
-// several ranks or stages, in training) is the business of Ops, Loader and Tape.
+// An architecture: its weights and its forward pass, written against Ops alone. How it is conducted (plain,
+// over several ranks or stages, in training) is the business of Ops, Loader and Tape.
 #pragma once
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include "model/config.h"
 #include "ops/ops.h"
 
 namespace juno::model {
@@ -20,17 +19,14 @@ class Architecture {
  public:
   virtual ~Architecture() = default;
 
-  virtual Tensor embed(Ops& op, const Batch& b) const = 0;                     // [tokens, dim]
-  virtual Tensor layer(Ops& op, const Batch& b, int i, Tensor x) const = 0;    // [tokens, dim]
-  virtual Tensor logits(Ops& op, const Batch& b, Tensor x) const = 0;          // [outputs, vocab]
-
+  virtual Tensor embed(Ops& op, const Batch& b) const = 0;                   // [tokens, dim]
+  virtual Tensor layer(Ops& op, const Batch& b, int i, Tensor x) const = 0;  // [tokens, dim]
+  virtual Tensor logits(Ops& op, const Batch& b, Tensor x) const = 0;        // [outputs, vocab]
 };
-
-using Make = std::unique_ptr<Architecture> (*)(Loader&);
 
 struct Entry {
   std::string_view name;  // general.architecture
-  Make make;
+  std::unique_ptr<Architecture> (*make)(Loader&);
 };
 
 // Every architecture this engine knows (architectures.cc is the list).

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers that a GGUF file gives of a model, checked: what an architecture may rely on.
+// The numbers that every architecture has, read from a GGUF file and checked: what its code may rely on.
+// What only some have (windows, soft-caps, multipliers) their own files ask of Keys.
 #pragma once
 #include <string>
-#include <vector>
 
-#include "base/error.h"
 #include "base/log.h"
+#include "model/keys.h"
 #include "ops/batch.h"
 
 namespace juno::gguf {
-class Metadata;
+class Reader;
 }
 
 namespace juno::model {
 
-// rope.* keys; names as in docs/add-a-model.md.
+// rope.scaling.* keys; what they do is in rope.h.
 struct RopeScaling {
-  std::string type;             // "", "none", "linear", "yarn", "longrope"
+  std::string type;  // "", "none", "linear", "yarn", "longrope"
   double factor = 1;
-  double original_context = 0;  // 0: not given
-  double attention_factor = 0;  // 0: not given
+  int64_t original_context = 0;  // 0: not given
+  double attention_factor = 0;   // 0: not given
   double beta_fast = 32, beta_slow = 1;
 };
 
@@ -31,12 +31,10 @@ struct Config {
   int64_t trained_context = 0;     // context_length
   int64_t context = 0;             // the context this engine is opened with
   float norm_eps = 0;
-  int rope_dims = 0;               // leading elements of a head that rotate
+  int rope_dims = 0;  // leading elements of a head that rotate
   double rope_base = 10000;
   RopeScaling rope_scaling;
-  int window = 0;                  // attention.sliding_window; 0: none
-  double attention_softcap = 0, logit_softcap = 0;
-  int experts = 0, experts_used = 0, expert_ffn = 0;
+  int experts = 0, experts_used = 0, expert_ffn = 0;  // 0 experts: none
 
   // What a layer keeps of a position.
   ops::KvShape kv_shape() const { return {kv_heads, key_dim, value_dim}; }
@@ -47,8 +45,12 @@ struct Config {
   Shape o_shape() const { return {.rows = dim, .cols = int64_t{heads} * value_dim}; }
 };
 
-// Reads the keys "<arch>.…" that all architectures share. Every missing required key is named in one error, and
-// every number is checked against what it divides and multiplies.
-Config read_config(const gguf::Metadata& metadata, int64_t context, const Log& log);
+// general.architecture of a file that is a model; an error when it is something else (an adapter, a
+// projector).
+std::string read_architecture(const gguf::Reader& file);
+
+// Reads the keys that all architectures share. Every number is checked against its range, what it divides and
+// what it multiplies; everything missing or wrong is named in one error. context: as in load_model.
+Config read_config(const gguf::Reader& file, Keys& keys, int64_t context, const Log& log);
 
 }  // namespace juno::model

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Llama: pre-norm, rotary attention, gated MLP or a mixture of experts. Also Mistral, Mixtral, TinyLlama, SmolLM.
-#include <cmath>
-
+// Llama: pre-norm, rotary attention, gated MLP or a mixture of experts. Also Mistral, Mixtral, TinyLlama,
+// SmolLM.
 #include "model/blocks.h"
 #include "model/rope.h"
 
@@ -17,7 +16,9 @@ struct Layer {
 class Llama final : public Architecture {
  public:
   explicit Llama(Loader& in)
-      : ends_(load_ends(in)), rope_(make_rope(in, RopeLayout::kInterleaved)), heads_(plain_attention(in.config())) {
+      : ends_(load_ends(in)),
+        rope_(make_rope(in, RopeLayout::kInterleaved)),
+        heads_(plain_attention(in.config())) {
     const Config& c = in.config();
     for (int i = 0; i < c.layers; ++i) {
       layers_.push_back({.attn_norm = in.norm("blk.{}.attn_norm", i, c.dim),

@@ -2,7 +2,7 @@
 // Hands an architecture its weights by name, checked against the shape that the configuration implies.
 // What is missing or misshapen is collected, so that one error names all of it.
 #pragma once
-#include <optional>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,42 +25,60 @@ struct Part {
   int64_t first = 0, count = 0, of = 0;
 };
 
-// Names are without ".weight" and ".bias"; "{}" in a name is the layer (-1: the name has none). A tensor that is
-// required and absent, or has another shape than asked for, is noted and handed out empty: the architecture goes on,
-// finish() fails with all of them.
+// Device memory for what does not stay in the file as it is, released together.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(ops::Device& device) : device_(&device) {}
+  DeviceMemory(DeviceMemory&& other) noexcept : device_(other.device_) { blocks_.swap(other.blocks_); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+  ~DeviceMemory();
+
+  ops::Device& device() { return *device_; }
+  Tensor keep(const std::vector<float>& values);  // a copy as [1, values] f32
+
+ private:
+  ops::Device* device_;
+  std::vector<void*> blocks_;
+};
+
+// Names are without ".weight" and ".bias"; "{}" in a name is the layer (-1: the name has none). A tensor that
+// is required and absent, or has another shape than asked for, is noted and handed out empty: the
+// architecture goes on, and whoever made the Loader raises the faults.
 class Loader {
  public:
-  // Without a device nothing is uploaded and no weight is read: that is the pass which checks.
-  Loader(const gguf::Reader& file, const Config& config, ops::Device* device);
+  // Without memory nothing is uploaded and no weight is read: that is the pass which checks.
+  Loader(const gguf::Reader& file, const Config& config, Keys& keys, Faults& faults, DeviceMemory* memory)
+      : file_(file), config_(config), keys_(keys), faults_(faults), memory_(memory) {}
 
   const Config& config() const { return config_; }
-  std::optional<double> number(std::string_view key);   // "<arch>.<key>", any numeric type
-  double required_number(std::string_view key);
+  Keys& keys() { return keys_; }
 
   bool has(std::string_view name, int layer = -1) const;
-  Tensor matrix(std::string_view name, int layer, const Shape& shape);             // as in the file, uploaded
-  std::vector<float> values(std::string_view name, int64_t count);                 // on the host, widened to f32
-  ops::Norm norm(std::string_view name, int layer, int64_t size);                  // RMS norm with the file's epsilon
+  Tensor matrix(std::string_view name, int layer, const Shape& shape);  // as in the file, uploaded
+  std::vector<float> values(std::string_view name,
+                            int64_t count);  // on the host; ones in the pass that checks
+  ops::Norm norm(std::string_view name, int layer, int64_t size);  // RMS norm with the file's epsilon
   ops::Linear linear(std::string_view name, int layer, const Shape& shape, ops::Split split,
                      Bias bias = Bias::kOptional);
   ops::Linear linear(std::string_view name, int layer, const Part& part, int64_t in, ops::Split split);
-  ops::Linear head();                                                              // output.weight, or the embedding
-  ops::Experts experts(int layer, ops::Act act);                                   // ffn_{gate,up,down}_exps
+  ops::Linear head(const Tensor& embedding);      // output.weight, or the embedding
+  ops::Experts experts(int layer, ops::Act act);  // ffn_{gate,up,down}_exps
 
-  // Fails naming everything that was noted, and, per name, what the file has instead.
-  void finish() const;
+  void fault(std::string_view name, std::string sentence) { faults_.add(name, std::move(sentence)); }
   // Tensors of the file that nobody asked for.
   std::vector<std::string> unused() const;
 
  private:
   const gguf::TensorInfo* find(const std::string& name, const Shape& shape);
-  Tensor upload(const gguf::TensorInfo& info);
+  Tensor upload(const gguf::TensorInfo& info, const Part& rows);
+  Tensor vector(const std::string& name, int64_t size);
 
   const gguf::Reader& file_;
   const Config& config_;
-  ops::Device* device_;
-  std::set<std::string> used_;
-  std::vector<std::string> faults_;
+  Keys& keys_;
+  Faults& faults_;
+  DeviceMemory* memory_;
+  std::set<std::string, std::less<>> used_;
 };
 
 }  // namespace juno::model

@@ -5,20 +5,24 @@
 
 #include "gguf/reader.h"
 #include "model/architecture.h"
+#include "model/loader.h"
 
 namespace juno::model {
 
+// Not outlived by the device it was loaded for.
 struct Model {
   gguf::Reader file;  // weights may alias its mapping
   Config config;
+  DeviceMemory memory;
   std::unique_ptr<Architecture> architecture;
 };
 
-// The device-independent part of loading: architecture known, keys and tensors all there and well shaped. Warns of
-// tensors and keys that nothing asked for.
-Result<void> check_model(const gguf::Reader& file, int64_t context, const Log& log);
+// The device-independent part of loading: architecture known, keys and tensors all there and well shaped;
+// reads no weight. Warns of tensors and keys that nothing asked for. -> the configuration.
+Result<Config> check_model(const gguf::Reader& file, int64_t context, const Log& log);
 
-// context: positions the engine is opened with; 0 takes the file's own. Reads no weight before check_model passed.
+// context: positions the engine is opened with; 0 takes the file's own. Reads no weight before check_model
+// passed.
 Result<Model> load_model(gguf::Reader file, int64_t context, ops::Device& device, const Log& log);
 
 // The plain conductor: one whole forward pass. -> logits [outputs, vocab], valid until the next begin().

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one forward pass works on: the tokens of several sequences, and the pages that hold their keys and values.
+// What one forward pass works on: the tokens of several sequences, and the pages that hold their keys and
+// values.
 #pragma once
 #include <span>
 

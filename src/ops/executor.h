@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all backends share of Ops: the shape of each result, its place in the arena, the count of what ran. A backend
-// derives from it and fills in the do_… kernels, which write into outputs that exist already.
+// What all backends share of Ops: the shape of each result, its place in the arena, the count of what ran. A
+// backend derives from it and fills in the do_… kernels, which write into outputs that exist already.
 #pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
 #include "base/arena.h"
 #include "base/recorder.h"
 #include "ops/ops.h"
@@ -10,17 +17,121 @@ namespace juno::ops {
 
 enum class Activations : uint8_t { kInt8, kInt8x2 };  // profiles of docs/numerics.md §2
 
+// What the recorder counts.
+enum class Verb : uint8_t {
+  kEmbed,
+  kLinear,
+  kNorm,
+  kRope,
+  kAttention,
+  kGated,
+  kAdd,
+  kScale,
+  kSoftcap,
+  kRows,
+  kRoute,
+  kExperts,
+  kEndLayer,
+  kCount
+};
+
 class Executor : public Ops {
  public:
-  // The most a forward of this many tokens and outputs can need; the forward then allocates nothing.
-  // plan() runs `forward` once with kernels switched off and reserves what it asked for.
+  ~Executor() override;
+
+  virtual std::string_view backend() const = 0;  // as in the list of backends: "cpu"
+  virtual std::string_view isa() const = 0;      // the instruction set that runs: "avx2"
+  virtual int threads() const { return 1; }
+  Activations activations() const { return activations_; }
+  Device& device() final { return *device_; }
   Recorder& recorder() { return recorder_; }
+
+  // Runs `forward` on `largest` with the kernels switched off, finds out what memory it asks for, and
+  // reserves exactly that: later passes of at most as many tokens and outputs allocate nothing, larger ones
+  // fail with Code::kFailed. Only the shapes of `largest` count, nothing in it is read. Fails with
+  // Code::kDevice where memory is short.
+  Result<void> plan(const Batch& largest, const std::function<void(const Batch&)>& forward);
+  size_t planned_bytes() const { return arena_.capacity(); }
+
+  // While on, end_layer() looks for values that are not finite; bad_layer() is the first layer of the current
+  // pass that handed one on. It costs a read of x a layer, so it is switched on to explain a NaN in the
+  // logits.
+  void check_layers(bool on) { checking_ = on; }
+  std::optional<int> bad_layer() const { return bad_layer_; }
 
   void begin(const Batch& batch) override;
   Tensor end_layer(int layer, const Tensor& x) override;
   Tensor embed(const Tensor& table, const Tensor& tokens) override;
   Tensor linear(const Tensor& x, const Linear& w) override;
-  // … every verb
+  Tensor norm(const Tensor& x, const Norm& w) override;
+  Tensor rope(const Tensor& x, const Rope& rope) override;
+  Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how,
+                   const KvView& kv) override;
+  Tensor gated(Act act, const Tensor& gate, const Tensor& up) override;
+  Tensor add(const Tensor& a, const Tensor& b) override;
+  Tensor scale(const Tensor& x, float factor) override;
+  Tensor softcap(const Tensor& x, float cap) override;
+  Tensor rows(const Tensor& x, const Tensor& index) override;
+  Routes route(const Tensor& logits, const Router& how) override;
+  Tensor experts(const Tensor& x, const Experts& w, const Routes& routes) override;
+
+ protected:
+  struct Attend {
+    Tensor y, q, k, v;
+    const Attention& how;
+    const KvView& kv;
+    int heads() const { return static_cast<int>(q.cols() / how.key_dim); }
+    int kv_heads() const { return static_cast<int>(k.cols() / how.key_dim); }
+  };
+
+  Executor(std::unique_ptr<Device> device, Activations activations);
+
+  // Temporary memory of a kernel, reserved around its call; it must not shrink when there are more tokens.
+  virtual size_t linear_scratch(const Tensor& /*x*/, const Linear& /*w*/) const { return 0; }
+  virtual size_t attention_scratch(const Attend& /*a*/) const { return 0; }
+  virtual size_t experts_scratch(const Tensor& /*x*/, const Experts& /*w*/, int /*top_k*/) const { return 0; }
+
+  virtual void do_embed(const Tensor& y, const Tensor& table, const Tensor& tokens) = 0;
+  virtual void do_linear(const Tensor& y, const Tensor& x, const Linear& w, std::byte* scratch) = 0;
+  virtual void do_norm(const Tensor& y, const Tensor& x, const Norm& w) = 0;
+  // table [tokens, 2*pairs]: the cosines of a position's pairs, then the sines (ops/rope_table.h).
+  virtual void do_rope_table(const Tensor& table, const Rope& rope, const Tensor& positions) = 0;
+  virtual void do_rope(const Tensor& y, const Tensor& x, const Rope& rope, const Tensor& table) = 0;
+  virtual void do_attention(const Attend& a, std::byte* scratch) = 0;
+  virtual void do_gated(const Tensor& y, Act act, const Tensor& gate, const Tensor& up) = 0;
+  virtual void do_add(const Tensor& y, const Tensor& a, const Tensor& b) = 0;
+  virtual void do_scale(const Tensor& y, const Tensor& x, float factor) = 0;
+  virtual void do_softcap(const Tensor& y, const Tensor& x, float cap) = 0;
+  virtual void do_rows(const Tensor& y, const Tensor& x, const Tensor& index) = 0;
+  virtual void do_route(const Routes& y, const Tensor& logits, const Router& how) = 0;
+  // Returns the number of experts whose weights were read.
+  virtual int do_experts(const Tensor& y, const Tensor& x, const Experts& w, const Routes& routes,
+                         std::byte* scratch) = 0;
+  virtual void do_copy(const Tensor& y, const Tensor& x) = 0;
+  virtual bool do_finite(const Tensor& x) = 0;
+
+ private:
+  struct RopeTable {
+    const Rope* rope;
+    Tensor table;
+  };
+
+  Tensor make(int64_t rows, int64_t cols, DType dtype = DType::kF32);
+  const Tensor& rope_table(const Rope& rope);
+  template <class Kernel>
+  void launch(Verb verb, size_t scratch, Kernel&& kernel);
+  void count(Verb verb, uint64_t weight_bytes, std::initializer_list<Tensor> moved);
+  void release();
+
+  std::unique_ptr<Device> device_;
+  const Activations activations_;
+  Recorder recorder_;
+  Arena arena_;
+  void* memory_ = nullptr;
+  Batch batch_;                         // of the current pass
+  std::vector<RopeTable> rope_tables_;  // of the current pass, one for each distinct Rope
+  bool checking_ = false;
+  std::optional<int> bad_layer_;
 };
 
 }  // namespace juno::ops

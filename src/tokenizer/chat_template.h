@@ -11,19 +11,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tokenizer/segment.h"
 
 namespace juno::tokenizer {
 
 namespace jinja {
 struct Template;
 }
-
-// A stretch of a prompt. Only trusted text (the template's own, and the special tokens) may become control
-// tokens: whatever was derived from messages, tools or arguments is untrusted, character by character.
-struct Segment {
-  std::string text;
-  bool trusted;
-};
 
 struct Rendered {
   std::vector<Segment> segments;  // neighbours differ in trust; none is empty

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "tokenizer/segment.h"
 #include "tokenizer/source.h"
 #include "tokenizer/vocabulary.h"
 
@@ -23,13 +24,6 @@ struct EncodeOptions {
   bool parse_special =
       false;  // text of control tokens becomes these; user-defined tokens are matched regardless
   bool add_special = false;  // BOS before, EOS after, where the file asks for it; never a second BOS
-};
-
-// A part of a prompt. Trusted: a template's own text, which may name control tokens. Not trusted: somebody's
-// words.
-struct Segment {
-  std::string_view text;
-  bool trusted = false;
 };
 
 class Tokenizer {

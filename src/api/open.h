@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composition: what a session is made of, put together from a file and options.
+#pragma once
+#include <memory>
+
+#include "api/prompt.h"
+#include "api/session.h"
+#include "engine/engine.h"
+#include "model/model.h"
+#include "ops/executor.h"
+#include "tokenizer/tokenizer.h"
+
+namespace juno::api {
+
+// In the order in which they need each other.
+struct Opened {
+  std::unique_ptr<ops::Executor> ops;
+  std::unique_ptr<model::Model> model;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
+  std::unique_ptr<Prompt> prompt;
+  std::unique_ptr<engine::Engine> engine;
+  Info info;
+  int chunk = 0;
+};
+
+// Throws Error.
+Opened open_parts(const SessionOptions& options);
+
+}  // namespace juno::api

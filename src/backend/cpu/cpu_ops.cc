@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/cpu_ops.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "base/cpu_limits.h"
+#include "ops/host_device.h"
+#include "ops/rope_table.h"
+#include "ops/route.h"
+#include "ops/weight.h"
+
+namespace juno::cpu {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+float* row(const Tensor& x, int64_t index) { return x.f32() + index * x.cols(); }
+
+std::string known_isas() {
+  std::string names;
+  for (const Isa& isa : isas()) names += (names.empty() ? "" : ", ") + std::string(isa.name);
+  return names;
+}
+
+const Isa& choose(const std::string& name) {
+  for (const Isa& isa : isas()) {
+    if (name.empty() ? isa.supported() : isa.name == name) {
+      if (isa.supported()) return isa;
+      fail(Code::kDevice, "[backend/cpu] this processor has no {}", name);
+    }
+  }
+  fail(Code::kUsage, "[backend/cpu] unknown instruction set '{}'; known are {}", name, known_isas());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ops::Executor>> open_cpu(const CpuOptions& options) {
+  return guard([&]() -> std::unique_ptr<ops::Executor> {
+    if (options.threads < 0 || options.threads > kMaxThreads)
+      fail(Code::kUsage, "[backend/cpu] {} threads: 1 to {} are possible", options.threads, kMaxThreads);
+    const int threads = options.threads > 0 ? options.threads : cpu_limits().threads();
+    return std::make_unique<CpuOps>(threads, choose(options.isa), options.activations);
+  });
+}
+
+CpuOps::CpuOps(int threads, const Isa& isa, ops::Activations activations)
+    : Executor(std::make_unique<ops::HostDevice>(), activations),
+      kernels_(isa.kernels()),
+      pool_(threads, cpu_limits().threads()) {}
+
+void CpuOps::do_embed(const Tensor& y, const Tensor& table, const Tensor& tokens) {
+  const quant::FormatInfo& format = ops::format_of(table);
+  const int64_t stride = format.row_bytes(table.cols());
+  each(tokens.cols(), table.cols(), [&](int64_t t) {
+    assert(tokens.i32()[t] >= 0 && tokens.i32()[t] < table.rows());
+    format.dequantise_row(static_cast<char*>(table.data) + stride * tokens.i32()[t], table.cols(), row(y, t));
+  });
+}
+
+void CpuOps::do_norm(const Tensor& y, const Tensor& x, const ops::Norm& w) {
+  const NormRun how{w.weight.f32(), w.bias ? w.bias.f32() : nullptr, w.weight.cols(), w.eps, w.centred};
+  each(x.rows(), x.cols(), [&](int64_t t) { kernels_.norm(row(y, t), row(x, t), x.cols() / how.n, how); });
+}
+
+void CpuOps::do_rope_table(const Tensor& table, const ops::Rope& rope, const Tensor& positions) {
+  constexpr int64_t kTurnCost = 32;  // a sine and a cosine in double, counted in elements of other work
+  each(positions.cols(), table.cols() * kTurnCost,
+       [&](int64_t t) { ops::rope_row(positions.i32()[t], rope, row(table, t)); });
+}
+
+void CpuOps::do_rope(const Tensor& y, const Tensor& x, const ops::Rope& rope, const Tensor& table) {
+  const int heads = static_cast<int>(x.cols() / rope.head_dim), pairs = static_cast<int>(rope.freq.size());
+  each(x.rows(), x.cols(), [&](int64_t t) {
+    kernels_.rope(row(y, t), row(x, t), row(table, t), heads, rope.head_dim, pairs, rope.interleaved);
+  });
+}
+
+void CpuOps::do_gated(const Tensor& y, ops::Act act, const Tensor& gate, const Tensor& up) {
+  elements(y.shape.size(), [&](int64_t begin, int64_t end) {
+    kernels_.gated[static_cast<int>(act)](y.f32() + begin, gate.f32() + begin, up.f32() + begin, end - begin);
+  });
+}
+
+void CpuOps::do_add(const Tensor& y, const Tensor& a, const Tensor& b) {
+  elements(y.shape.size(), [&](int64_t begin, int64_t end) {
+    kernels_.add(y.f32() + begin, a.f32() + begin, b.f32() + begin, end - begin);
+  });
+}
+
+void CpuOps::do_scale(const Tensor& y, const Tensor& x, float factor) {
+  elements(y.shape.size(), [&](int64_t begin, int64_t end) {
+    kernels_.scale(y.f32() + begin, x.f32() + begin, factor, end - begin);
+  });
+}
+
+void CpuOps::do_softcap(const Tensor& y, const Tensor& x, float cap) {
+  elements(y.shape.size(), [&](int64_t begin, int64_t end) {
+    kernels_.softcap(y.f32() + begin, x.f32() + begin, cap, end - begin);
+  });
+}
+
+void CpuOps::do_rows(const Tensor& y, const Tensor& x, const Tensor& index) {
+  for (int64_t i = 0; i < index.cols(); ++i) {
+    assert(index.i32()[i] >= 0 && index.i32()[i] < x.rows());
+    std::memcpy(row(y, i), row(x, index.i32()[i]), static_cast<size_t>(x.cols()) * sizeof(float));
+  }
+}
+
+void CpuOps::do_route(const ops::Routes& y, const Tensor& logits, const ops::Router& how) {
+  constexpr int64_t kExpCost = 16;  // counted in elements of other work
+  each(logits.rows(), logits.cols() * how.top_k * kExpCost, [&](int64_t t) {
+    ops::route_row(row(logits, t), static_cast<int>(logits.cols()), how, y.ids.i32() + t * how.top_k,
+                   row(y.weights, t));
+  });
+}
+
+void CpuOps::do_copy(const Tensor& y, const Tensor& x) {
+  std::memcpy(y.data, x.data, static_cast<size_t>(x.shape.size()) * sizeof(float));
+}
+
+bool CpuOps::do_finite(const Tensor& x) {
+  std::atomic<bool> finite = true;
+  elements(x.shape.size(), [&](int64_t begin, int64_t end) {
+    if (!kernels_.finite(x.f32() + begin, end - begin)) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite.load();
+}
+
+}  // namespace juno::cpu

@@ -1,0 +1,17 @@
+# One text of the kernels, vec/kernels.cc, compiled once for each instruction set; vec/isa.cc is the list and asks the
+# processor. The flags change speed only: no result depends on them (docs/numerics.md §1).
+set(isas baseline)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND isas avx2 avx512)
+  set(flags_avx2 -mavx2 -mfma)
+  set(flags_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mprefer-vector-width=512)
+endif()
+foreach(isa IN LISTS isas)
+  add_library(juno_cpu_${isa} OBJECT ${CMAKE_CURRENT_LIST_DIR}/vec/kernels.cc)
+  target_include_directories(juno_cpu_${isa} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_compile_definitions(juno_cpu_${isa} PRIVATE JUNO_ISA=${isa})
+  target_compile_options(juno_cpu_${isa} PRIVATE -fno-math-errno -fno-trapping-math ${flags_${isa}}
+    $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
+  target_sources(juno_backend_cpu PRIVATE $<TARGET_OBJECTS:juno_cpu_${isa}>)
+endforeach()
+target_sources(juno_backend_cpu PRIVATE ${CMAKE_CURRENT_LIST_DIR}/vec/isa.cc)

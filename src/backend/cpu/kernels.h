@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each instruction set fills in: plain functions over plain pointers, so that an object compiled for one
+// set shares no code with another. All of them compute the bits of docs/numerics.md.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace juno::cpu {
+
+inline constexpr int kLanes = 16;       // tokens side by side in a tile
+inline constexpr int kItemRows = 32;    // weight rows unpacked at a time, at most
+inline constexpr int kAttendRows = 16;  // query rows that share a converted chunk of the cache
+
+// y = x · weightᵀ (+ bias). For integer weights x is packed first. From kManyTokens on, tokens lie side by
+// side in tiles of kLanes; below, each row stays in one piece.
+struct Product {
+  static constexpr int kManyTokens = 8;
+  const void* weight = nullptr;  // [outputs, k]
+  int64_t row_bytes = 0, k = 0, outputs = 0;
+  int block = 32;              // activations that share a scale
+  int tokens = 0, planes = 1;  // planes: 2 under int8x2
+  const float* x = nullptr;    // [tokens, k]
+  std::byte* packed = nullptr;
+  const float* bias = nullptr;  // [outputs], or null
+  float* y = nullptr;           // [tokens, outputs]
+
+  bool many() const { return tokens >= kManyTokens; }
+  int64_t blocks() const { return (k + block - 1) / block; }
+  int pack_items() const { return many() ? (tokens + kLanes - 1) / kLanes : tokens; }
+  // Of one item and plane: q, then a scale for each block, then the sums of each 16.
+  size_t packed_bytes() const {
+    const size_t few = k * sizeof(int16_t) + blocks() * sizeof(float) + k / 16 * sizeof(int16_t);
+    const size_t tile = (k + blocks() + k / 16) * kLanes * sizeof(float);
+    return ((many() ? tile : few) + 63) / 64 * 64;
+  }
+  // Of a thread: unpacked rows, or the room to quantise one row of x.
+  size_t scratch_bytes() const {
+    const size_t row = (k + 2 * blocks() + k / 16) * sizeof(float);
+    const size_t quantised = k * (sizeof(float) + sizeof(int16_t)) + blocks() * sizeof(float);
+    return ((many() ? kItemRows * row : 4 * row) + quantised + 63) / 64 * 64;
+  }
+};
+
+struct FormatKernels {
+  uint32_t gguf_id;
+  void (*multiply)(const Product& p, int64_t first, int64_t last,
+                   std::byte* scratch);  // outputs [first, last)
+};
+
+// Some rows of one run, the query heads that share one head of the cache. Pointers are to row 0 and the first
+// head.
+struct AttentionItem {
+  const float* q;
+  float* y;
+  int64_t q_stride, y_stride;  // between rows
+  const uint16_t *keys, *values;
+  const int32_t* pages;
+  int kv_head, kv_heads, heads;  // heads: query heads of this item
+  int key_dim, value_dim;
+  int rows;
+  int32_t position;  // of row 0
+  int32_t window;    // 0: none
+  bool capped;
+  float before, after;  // ops::ScoreScale
+};
+
+struct NormRun {
+  const float *weight, *bias;  // [n]; bias may be null
+  int64_t n;
+  float eps;
+  bool centred;
+};
+
+struct Kernels {
+  const char* name;
+  const FormatKernels* formats;
+  int format_count;
+  void (*pack)(const Product& p, int item, std::byte* scratch);
+  size_t (*attend_scratch)(int heads, int key_dim, int value_dim);
+  void (*attend)(const AttentionItem& item, std::byte* scratch);
+  void (*store_f16)(uint16_t* to, const float* from, int64_t n);
+  void (*norm)(float* y, const float* x, int64_t runs, const NormRun& w);
+  // x [heads, head_dim] of one token; turn [2*pairs].
+  void (*rope)(float* y, const float* x, const float* turn, int heads, int head_dim, int pairs,
+               bool interleaved);
+  void (*gated[3])(float* y, const float* gate, const float* up, int64_t n);  // by ops::Act
+  void (*add)(float* y, const float* a, const float* b, int64_t n);
+  void (*scale)(float* y, const float* x, float factor, int64_t n);
+  void (*softcap)(float* y, const float* x, float cap, int64_t n);
+  void (*add_scaled)(float* y, const float* x, float factor, int64_t n);  // y = fma(factor, x, y)
+  bool (*finite)(const float* x, int64_t n);
+};
+
+}  // namespace juno::cpu

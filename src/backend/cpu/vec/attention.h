@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention (docs/numerics.md §6): a chunk of the cache is widened to f32 once, keys turned so that its 64
+// slots lie side by side, and then serves all query rows and heads of the item. Included by vec/kernels.cc
+// only.
+#pragma once
+#include "backend/cpu/vec/lanes.h"
+#include "base/half.h"
+#include "base/math.h"
+#include "quant/dot.h"
+
+namespace juno::cpu {
+namespace {
+
+inline constexpr int kSlots = 64;  // positions of a chunk
+inline constexpr int kRun = 8;     // elements of a dot product added in order
+inline constexpr int kMaxRuns = 128;
+
+JUNO_BOTH int padded(int dim) { return (dim + kLanes - 1) / kLanes * kLanes; }
+
+// Of one query row and head: what the chunks so far come to.
+struct State {
+  int32_t n;
+  float l;
+  float* o;  // [padded value_dim]
+};
+
+struct Work {
+  float *keys, *values, *chunk;  // [key_dim, 64], [64, padded value_dim], [padded value_dim]
+  float* states;                 // [rows * heads, 16 + padded value_dim]
+
+  JUNO_BOTH Work(const AttentionItem& a, std::byte* scratch)
+      : keys(reinterpret_cast<float*>(scratch)),
+        values(keys + a.key_dim * kSlots),
+        chunk(values + padded(a.value_dim) * kSlots),
+        states(chunk + padded(a.value_dim)) {}
+};
+
+size_t attend_scratch(int heads, int key_dim, int value_dim) {
+  const size_t chunk = static_cast<size_t>(key_dim + padded(value_dim)) * kSlots + padded(value_dim);
+  return (chunk + static_cast<size_t>(kAttendRows) * heads * (16 + padded(value_dim))) * sizeof(float);
+}
+
+// 2^n for n <= 0, 0 below 2^-100.
+JUNO_BOTH float power(int32_t n) { return n < -100 ? 0.0f : float_of(static_cast<uint32_t>(n + 127) << 23); }
+
+JUNO_BOTH void widen(const AttentionItem& a, const Work& work, int32_t c, int slots) {
+  const int64_t row = (static_cast<int64_t>(a.pages[c]) * a.kv_heads + a.kv_head) * kSlots;
+  const uint16_t* keys = a.keys + row * a.key_dim;
+  const uint16_t* values = a.values + row * a.value_dim;
+  const int width = padded(a.value_dim);
+  for (int s = 0; s < slots; ++s) {
+    for (int i = 0; i < a.key_dim; ++i) work.keys[i * kSlots + s] = f16_to_f32(keys[s * a.key_dim + i]);
+    for (int d = 0; d < a.value_dim; ++d)
+      work.values[s * width + d] = f16_to_f32(values[s * a.value_dim + d]);
+  }
+}
+
+// dots[s] = q · key of slot s, for sixteen slots.
+JUNO_BOTH void dots16(const AttentionItem& a, const float* q, const float* keys, float* dots) {
+  Lanes runs[kMaxRuns];
+  int count = 1;
+  while (count * kRun < a.key_dim) count *= 2;
+  for (int r = 0; r < count; ++r) {
+    runs[r] = all(0);
+    for (int i = r * kRun; i < (r + 1) * kRun && i < a.key_dim; ++i)
+      runs[r] = fma(all(q[i]), load(keys + i * kSlots), runs[r]);
+  }
+  for (count /= 2; count > 0; count /= 2)
+    for (int r = 0; r < count; ++r) runs[r] = add(runs[r], runs[r + count]);
+  store(dots, runs[0]);
+}
+
+JUNO_BOTH void add_values(const float* weights, const float* values, int width, int begin, int end,
+                          float* o) {
+  for (int d = 0; d < width; d += kLanes) {
+    Lanes sum = all(0);
+    for (int s = begin; s < end; ++s) sum = fma(all(weights[s]), load(values + s * width + d), sum);
+    store(o + d, sum);
+  }
+}
+
+// Slots [begin, end) of the widened chunk, for one query row and head.
+JUNO_BOTH void attend_chunk(const AttentionItem& a, const Work& work, const float* q, int begin, int end,
+                            State& to) {
+  float t[kSlots], weights[kSlots], tree[kSlots];
+  int32_t n[kSlots];
+  for (int s = begin / kLanes * kLanes; s < end; s += kLanes) dots16(a, q, work.keys + s, t + s);
+  for (int s = 0; s < begin; ++s) t[s] = 0;
+  for (int s = end; s < kSlots; ++s) t[s] = 0;
+  if (a.capped)
+    for (int s = 0; s < kSlots; ++s) t[s] = tanh(t[s] * a.before) * a.after;
+  else
+    for (int s = 0; s < kSlots; ++s) t[s] = t[s] * a.after;
+  for (int s = 0; s < kSlots; ++s) {
+    n[s] = rne_int(t[s]);
+    weights[s] = exp2_poly(t[s] - rne(t[s]));
+  }
+  int32_t top = n[begin];
+  for (int s = begin; s < end; ++s) top = n[s] > top ? n[s] : top;
+  for (int s = 0; s < kSlots; ++s) {
+    const float w =
+        weights[s] * power(static_cast<int32_t>(static_cast<uint32_t>(n[s]) - static_cast<uint32_t>(top)));
+    weights[s] = s >= begin && s < end ? w : 0.0f;
+  }
+  for (int s = 0; s < kSlots; ++s) tree[s] = weights[s];
+  to.n = top;
+  to.l = quant::halving_tree(tree, kSlots);
+  add_values(weights, work.values, padded(a.value_dim), begin, end, to.o);
+}
+
+JUNO_BOTH void merge(State& all, const State& chunk, int width) {
+  const int32_t n = all.n > chunk.n ? all.n : chunk.n;
+  const float keep = power(static_cast<int32_t>(static_cast<uint32_t>(all.n) - static_cast<uint32_t>(n)));
+  const float take = power(static_cast<int32_t>(static_cast<uint32_t>(chunk.n) - static_cast<uint32_t>(n)));
+  all.n = n;
+  all.l = all.l * keep + chunk.l * take;
+  for (int d = 0; d < width; ++d) all.o[d] = all.o[d] * keep + chunk.o[d] * take;
+}
+
+JUNO_BOTH int32_t first_seen(const AttentionItem& a, int32_t position) {
+  return a.window != 0 && position - a.window + 1 > 0 ? position - a.window + 1 : 0;
+}
+
+// Chunk c for all query rows that see some of it.
+JUNO_BOTH void attend_rows(const AttentionItem& a, const Work& work, int32_t c) {
+  const int width = padded(a.value_dim);
+  const int32_t start = c * kSlots;
+  for (int r = 0; r < a.rows; ++r) {
+    const int32_t position = a.position + r, first = first_seen(a, position);
+    if (start > position || start + kSlots <= first) continue;
+    const int begin = first > start ? first - start : 0;
+    const int end = position - start + 1 < kSlots ? position - start + 1 : kSlots;
+    for (int h = 0; h < a.heads; ++h) {
+      float* kept = work.states + (r * a.heads + h) * (16 + width);
+      State all{static_cast<int32_t>(bits_of(kept[0])), kept[1], kept + 16};
+      const float* q = a.q + r * a.q_stride + h * a.key_dim;
+      if (start <= first) {
+        attend_chunk(a, work, q, begin, end, all);
+      } else {
+        State chunk{0, 0, work.chunk};
+        attend_chunk(a, work, q, begin, end, chunk);
+        merge(all, chunk, width);
+      }
+      kept[0] = float_of(static_cast<uint32_t>(all.n));
+      kept[1] = all.l;
+    }
+  }
+}
+
+void attend(const AttentionItem& a, std::byte* scratch) {
+  const Work work(a, scratch);
+  const int32_t last = a.position + a.rows - 1;
+  for (int i = 0; i < kSlots * padded(a.value_dim); ++i) work.values[i] = 0;
+  for (int32_t c = first_seen(a, a.position) / kSlots; c <= last / kSlots; ++c) {
+    widen(a, work, c, last - c * kSlots + 1 < kSlots ? last - c * kSlots + 1 : kSlots);
+    attend_rows(a, work, c);
+  }
+  for (int r = 0; r < a.rows; ++r) {
+    for (int h = 0; h < a.heads; ++h) {
+      const float* kept = work.states + (r * a.heads + h) * (16 + padded(a.value_dim));
+      float* y = a.y + r * a.y_stride + h * a.value_dim;
+      for (int d = 0; d < a.value_dim; ++d) y[d] = kept[16 + d] / kept[1];
+    }
+  }
+}
+
+void store_f16(uint16_t* to, const float* from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = f32_to_f16(from[i]);
+}
+
+}  // namespace
+}  // namespace juno::cpu

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sixteen floats side by side, in whatever registers the instruction set has. Included by vec/kernels.cc
+// only.
+#pragma once
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "backend/cpu/kernels.h"
+#include "base/portable.h"
+
+namespace juno::cpu {
+namespace {
+
+using juno::fma;  // of one number, beside those of Lanes below
+
+#if defined(__AVX512F__)
+
+inline constexpr int kTileRows = 8;  // weight rows against one tile of tokens: what the registers hold
+
+struct Lanes {
+  __m512 v;
+};
+JUNO_BOTH Lanes load(const float* p) { return {_mm512_loadu_ps(p)}; }
+JUNO_BOTH void store(float* p, Lanes a) { _mm512_storeu_ps(p, a.v); }
+JUNO_BOTH Lanes all(float x) { return {_mm512_set1_ps(x)}; }
+JUNO_BOTH Lanes mul(Lanes a, Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
+JUNO_BOTH Lanes add(Lanes a, Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
+JUNO_BOTH Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+JUNO_BOTH Lanes exact_fma(Lanes a, Lanes b, Lanes c) { return fma(a, b, c); }
+
+#elif defined(__AVX2__) && defined(__FMA__)
+
+inline constexpr int kTileRows = 4;
+
+struct Lanes {
+  __m256 lo, hi;
+};
+JUNO_BOTH Lanes load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+JUNO_BOTH void store(float* p, Lanes a) {
+  _mm256_storeu_ps(p, a.lo);
+  _mm256_storeu_ps(p + 8, a.hi);
+}
+JUNO_BOTH Lanes all(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+JUNO_BOTH Lanes mul(Lanes a, Lanes b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
+JUNO_BOTH Lanes add(Lanes a, Lanes b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
+JUNO_BOTH Lanes fma(Lanes a, Lanes b, Lanes c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+JUNO_BOTH Lanes exact_fma(Lanes a, Lanes b, Lanes c) { return fma(a, b, c); }
+
+#else
+
+inline constexpr int kTileRows = 2;
+
+struct Lanes {
+  float v[kLanes];
+};
+JUNO_BOTH Lanes load(const float* p) {
+  Lanes r;
+  for (int i = 0; i < kLanes; ++i) r.v[i] = p[i];
+  return r;
+}
+JUNO_BOTH void store(float* p, const Lanes& a) {
+  for (int i = 0; i < kLanes; ++i) p[i] = a.v[i];
+}
+JUNO_BOTH Lanes all(float x) {
+  Lanes r;
+  for (int i = 0; i < kLanes; ++i) r.v[i] = x;
+  return r;
+}
+JUNO_BOTH Lanes mul(const Lanes& a, const Lanes& b) {
+  Lanes r;
+  for (int i = 0; i < kLanes; ++i) r.v[i] = a.v[i] * b.v[i];
+  return r;
+}
+JUNO_BOTH Lanes add(const Lanes& a, const Lanes& b) {
+  Lanes r;
+  for (int i = 0; i < kLanes; ++i) r.v[i] = a.v[i] + b.v[i];
+  return r;
+}
+JUNO_BOTH Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
+  Lanes r;
+  for (int i = 0; i < kLanes; ++i) r.v[i] = juno::fma(a.v[i], b.v[i], c.v[i]);
+  return r;
+}
+// Where the product and the sum are both exact, a processor without fma may do them apart.
+JUNO_BOTH Lanes exact_fma(const Lanes& a, const Lanes& b, const Lanes& c) { return add(mul(a, b), c); }
+
+#endif
+
+}  // namespace
+}  // namespace juno::cpu

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fixed set of threads that share out the items of a loop. The caller is one of them; a loop allocates
+// nothing.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace juno {
+
+class ThreadPool {
+ public:
+  // `threads` counts the caller. With more threads than `processors` nobody spins: it would only keep another
+  // thread of the pool from running.
+  explicit ThreadPool(int threads, int processors = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls body(item, thread) once for each item of [0, items), in no order, on threads 0 … threads()-1, and
+  // returns when all are done. The body must not throw, nor start another loop. One caller at a time.
+  template <class Body>
+  void parallel_for(int items, Body&& body) {
+    if (items == 1 || workers_.empty()) {
+      for (int i = 0; i < items; ++i) body(i, 0);
+    } else if (items > 0) {
+      run(
+          items,
+          [](void* context, int item, int thread) {
+            (*static_cast<std::remove_reference_t<Body>*>(context))(item, thread);
+          },
+          const_cast<void*>(static_cast<const void*>(&body)));
+    }
+  }
+
+ private:
+  using Call = void (*)(void* context, int item, int thread);
+  void run(int items, Call call, void* context);
+  bool work(int thread);
+  void serve(int thread);
+
+  static constexpr int kStop = -1;
+  std::vector<std::thread> workers_;
+  int spins_;
+  // Written by the caller while unclaimed_ and unfinished_ are 0; read only by who has claimed an item.
+  Call call_ = nullptr;
+  void* context_ = nullptr;
+  int items_ = 0;
+  alignas(64) std::atomic<int> unclaimed_ = 0;  // items nobody has taken yet, or kStop
+  alignas(64) std::atomic<int> unfinished_ = 0;
+};
+
+}  // namespace juno

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request's way: submit() makes it a sequence, steps move it on, end() calls back and takes its pages home.
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/fp_env.h"
+
+namespace juno::engine {
+namespace {
+
+bool all_finite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, ops::Executor& ops,
+                                             const EngineOptions& options) {
+  return guard([&] {
+    if (options.context < 1 || options.chunk < options.sequences || options.sequences < 1) {
+      fail(Code::kUsage,
+           "[engine] a context of {}, a chunk of {} and {} sequences: all must be positive and the chunk "
+           "at least the sequences",
+           options.context, options.chunk, options.sequences);
+    }
+    std::unique_ptr<Engine> engine(new Engine(options));
+    engine->options_.vocab = static_cast<int32_t>(std::min<int64_t>(options.vocab, model.config.vocab));
+    engine->rows_ = model.config.vocab;
+    const std::vector<ops::KvShape> layers(static_cast<size_t>(model.config.layers), model.config.kv_shape());
+    const int pages = KvPool::pages_for(options.context) * options.sequences;
+    engine->pool_ = take(KvPool::make(ops.device(), layers, pages));
+    const Limits limits{.tokens = options.chunk, .sequences = options.sequences};
+    engine->scheduler_ = std::make_unique<Scheduler>(*engine->pool_, limits);
+    engine->runner_ = take(Runner::make(model, ops, *engine->pool_, limits));
+    engine->sampler_ = std::make_unique<Sampler>(engine->options_.vocab);
+    return engine;
+  });
+}
+
+Engine::~Engine() = default;
+
+Result<SequenceId> Engine::submit(Request request) {
+  Result<void> valid = guard([&] { validate(request); });
+  if (!valid) {
+    release(request.prefix);
+    return tl::unexpected(std::move(valid.error()));
+  }
+  auto s = std::make_unique<Sequence>();
+  s->id = ++last_id_;
+  s->tokens = request.prompt;
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const int64_t room = options_.context - prompt;
+  s->limit = prompt + (request.max_tokens < 0 ? room : std::min(room, request.max_tokens));
+  s->tokens.reserve(static_cast<size_t>(s->limit));
+  s->stored = static_cast<int64_t>(request.prefix.ids.size());
+  s->pages = std::move(request.prefix.pages);
+  s->pages.reserve(static_cast<size_t>(KvPool::pages_for(s->limit)));
+  s->finish.prompt_tokens = prompt;
+  s->finish.cached_tokens = s->stored;
+  s->request = std::move(request);
+  scheduler_->add(*s);
+  sequences_.push_back(std::move(s));
+  return last_id_;
+}
+
+void Engine::validate(const Request& r) const {
+  const auto prompt = static_cast<int64_t>(r.prompt.size());
+  if (prompt == 0) fail(Code::kUsage, "[engine] the prompt is empty");
+  if (prompt > options_.context) {
+    fail(Code::kBadData, "[engine] the prompt has {} tokens, the context holds {}", prompt, options_.context);
+  }
+  for (int32_t id : r.prompt) {
+    if (id < 0 || id >= rows_) fail(Code::kBadData, "[engine] token {} is none of the model's {}", id, rows_);
+  }
+  take(engine::validate(r.sampling, options_.vocab));
+  const auto& cached = r.prefix.ids;
+  if (!cached.empty() &&
+      (cached.size() >= r.prompt.size() || !std::equal(cached.begin(), cached.end(), r.prompt.begin()))) {
+    fail(Code::kUsage, "[engine] the cached prefix of {} tokens does not begin the prompt of {}",
+         cached.size(), prompt);
+  }
+  if (r.prefix.pages.size() < static_cast<size_t>(KvPool::pages_for(static_cast<int64_t>(cached.size())))) {
+    fail(Code::kUsage, "[engine] {} pages do not hold {} cached tokens", r.prefix.pages.size(),
+         cached.size());
+  }
+  int64_t least = static_cast<int64_t>(cached.size());
+  for (int64_t at : r.logits_at) {
+    if (at < least || at >= prompt) {
+      fail(Code::kUsage, "[engine] logits at position {}: positions must increase from {} to at most {}", at,
+           cached.size(), prompt - 1);
+    }
+    least = at + 1;
+  }
+}
+
+Result<bool> Engine::step() {
+  const FpEnv mode;
+  std::erase_if(sequences_, [](const auto& s) { return s->state == State::kDone; });
+  const std::span<const Piece> pieces = scheduler_->next();
+  if (pieces.empty()) return scheduler_->idle() ? Result<bool>(false) : abandon(starved());
+  if (Result<void> ran = runner_->run(pieces); !ran) return abandon(std::move(ran.error()));
+  for (const Piece& piece : pieces) piece.sequence->stored += piece.count;
+  for (size_t i = 0; i < runner_->rows().size(); ++i)
+    receive(runner_->rows()[i], runner_->logits(static_cast<int>(i)));
+  for (const Piece& piece : pieces) conclude(piece);
+  return true;
+}
+
+// A row of logits to whom it belongs: the one who asked for the position, the sampler, or both.
+void Engine::receive(const Row& row, std::span<const float> logits) {
+  Sequence& s = *row.piece.sequence;
+  if (s.state == State::kDone || s.broken) return;
+  if (!all_finite(logits)) {
+    s.broken = true;
+    return;
+  }
+  const auto& at = s.request.logits_at;
+  if (s.request.on_logits && std::binary_search(at.begin(), at.end(), row.position)) {
+    s.request.on_logits(row.position, logits);
+  }
+  const bool newest = row.position + 1 == static_cast<int64_t>(s.tokens.size());
+  if (s.state == State::kDone || !newest || row.position + 1 >= s.limit) return;
+  const Pick pick = sampler_->pick(s.request.sampling, logits, s.tokens, row.position + 1);
+  s.tokens.push_back(pick.id);
+  s.state = State::kDecode;
+  ++s.finish.new_tokens;
+  s.stopped = std::ranges::find(s.request.stop_ids, pick.id) != s.request.stop_ids.end();
+  if (s.request.on_token && !s.request.on_token({pick.id, row.position + 1, pick.logprob})) s.stopped = true;
+}
+
+// Ends the sequence of a piece that has run, if this was its last.
+void Engine::conclude(const Piece& piece) {
+  Sequence& s = *piece.sequence;
+  if (s.state == State::kDone) return;
+  if (s.broken) return end(s, FinishReason::kError, runner_->explain(piece));
+  if (s.stopped) return end(s, FinishReason::kStop);
+  const bool full = static_cast<int64_t>(s.tokens.size()) == s.limit;
+  if (full && (s.finish.new_tokens > 0 || s.stored == s.limit)) end(s, FinishReason::kLength);
+}
+
+void Engine::end(Sequence& s, FinishReason reason, std::optional<Error> error) {
+  scheduler_->remove(s);
+  s.state = State::kDone;
+  s.finish.reason = reason;
+  s.finish.error = std::move(error);
+  if (s.request.keep_prefix && reason != FinishReason::kError) {
+    s.finish.prefix.ids.assign(s.tokens.begin(), s.tokens.begin() + s.stored);
+    pool_->release(s.pages, static_cast<size_t>(KvPool::pages_for(s.stored)));
+    s.finish.prefix.pages = std::move(s.pages);
+  } else {
+    pool_->release(s.pages);
+  }
+  if (s.request.on_finish) s.request.on_finish(s.finish);
+}
+
+// Nothing runs, so nothing will give pages back: they are with the receivers of prefixes.
+Error Engine::starved() const {
+  return Error(Code::kFailed,
+               fmt::format("[engine] {} of {} pages are held in prefixes; what waits needs more than {}",
+                           pool_->used(), pool_->total(), pool_->free()));
+}
+
+// A step that failed as a whole ends everything that is running or waiting.
+Result<bool> Engine::abandon(Error error) {
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    if (sequences_[i]->state != State::kDone) end(*sequences_[i], FinishReason::kError, error);
+  }
+  return tl::unexpected(std::move(error));
+}
+
+void Engine::cancel(SequenceId id) {
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    Sequence& s = *sequences_[i];
+    if (s.id == id && s.state != State::kDone) return end(s, FinishReason::kCancelled);
+  }
+}
+
+Result<void> Engine::set_chunk(int chunk, int outputs) {
+  return guard([&] {
+    if (chunk < options_.sequences) {
+      fail(Code::kUsage, "[engine] a chunk of {} tokens for {} sequences", chunk, options_.sequences);
+    }
+    if (!scheduler_->idle()) fail(Code::kFailed, "[engine] set_chunk() while sequences run");
+    take(runner_->reserve(chunk, std::max(outputs, options_.sequences)));
+    scheduler_->set_budget(chunk);
+  });
+}
+
+void Engine::release(Prefix& prefix) {
+  prefix.ids.clear();
+  pool_->release(prefix.pages);
+}
+
+void Engine::shrink(Prefix& prefix) {
+  pool_->release(prefix.pages,
+                 static_cast<size_t>(KvPool::pages_for(static_cast<int64_t>(prefix.ids.size()))));
+}
+
+Result<void> Engine::check_idle(int kept) const {
+  if (!scheduler_->idle())
+    return tl::unexpected(Error(Code::kFailed, "[engine] sequences are still running"));
+  return pool_->check_idle(kept);
+}
+
+}  // namespace juno::engine

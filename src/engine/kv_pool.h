@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pages that hold keys and values: taken from the device once, lent to sequences, counted to the byte.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ops/batch.h"
+#include "ops/device.h"
+
+namespace juno::engine {
+
+// A page is the same id in every layer: 64 positions of keys and values (docs/numerics.md §6).
+class KvPool {
+ public:
+  // One entry of `layers` per layer. Fails when the device has no room, naming what was asked for.
+  static Result<std::unique_ptr<KvPool>> make(ops::Device& device, std::span<const ops::KvShape> layers,
+                                              int pages);
+  ~KvPool();
+  KvPool(const KvPool&) = delete;
+  KvPool& operator=(const KvPool&) = delete;
+
+  static size_t bytes_per_page(std::span<const ops::KvShape> layers);
+  // Pages that hold this many positions.
+  static int pages_for(int64_t positions);
+
+  // Appends `count` page ids to `to`; false, and nothing done, when fewer are free.
+  bool acquire(int count, std::vector<int32_t>& to);
+  // Takes the pages from `from` on back and shortens `pages` to `from`.
+  void release(std::vector<int32_t>& pages, size_t from = 0);
+
+  std::span<const ops::KvLayer> layers() const { return layers_; }
+  int total() const { return static_cast<int>(lent_.size()); }
+  int free() const { return static_cast<int>(free_.size()); }
+  int used() const { return total() - free(); }
+  size_t bytes() const { return bytes_per_page_ * lent_.size(); }
+  size_t bytes_used() const { return bytes_per_page_ * static_cast<size_t>(used()); }
+
+  // Every page is either free or lent, once. An error here is a defect of this program.
+  Result<void> check() const;
+  // The same, and only `kept` pages are lent.
+  Result<void> check_idle(int kept = 0) const;
+
+ private:
+  explicit KvPool(ops::Device& device) : device_(device) {}
+
+  ops::Device& device_;
+  std::vector<void*> memory_;
+  std::vector<ops::KvLayer> layers_;
+  std::vector<int32_t> free_;  // the next page is at the back
+  std::vector<bool> lent_;     // [pages]
+  size_t bytes_per_page_ = 0;
+};
+
+}  // namespace juno::engine

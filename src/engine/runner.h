@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executes a step: one batch, one forward pass, the logits that were wanted. Which tokens share a batch never
+// changes a bit.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/scheduler.h"
+#include "model/model.h"
+#include "ops/executor.h"
+
+namespace juno::engine {
+
+// Whose logits a row of the result holds.
+struct Row {
+  Piece piece;
+  int64_t position = 0;
+};
+
+class Runner {
+ public:
+  // `limits` bounds tokens and sequences of a step. Model, ops and pool outlive the runner.
+  static Result<std::unique_ptr<Runner>> make(const model::Model& model, ops::Executor& ops, KvPool& pool,
+                                              const Limits& limits);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  // Makes room for steps of this many tokens with this many rows of logits; run() then allocates nothing.
+  Result<void> reserve(int tokens, int outputs);
+
+  // One forward pass. Keys and values of the pieces are in their pages afterwards; the logits that their
+  // sequences want are in rows().
+  Result<void> run(std::span<const Piece> pieces);
+
+  std::span<const Row> rows() const { return rows_; }
+  // [vocab] of rows()[row], valid until the next call of any member.
+  std::span<const float> logits(int row);
+
+  // Runs the piece again, looking at every layer, and says where the first value that is not finite appears.
+  Error explain(const Piece& piece);
+
+ private:
+  Runner(const model::Model& model, ops::Executor& ops, KvPool& pool)
+      : model_(model), ops_(ops), pool_(pool) {}
+  Result<void> plan(int tokens, int outputs);
+  ops::Batch fill(std::span<const Piece> pieces);
+  Tensor upload(const std::vector<int32_t>& values, int slot);
+
+  const model::Model& model_;
+  ops::Executor& ops_;
+  KvPool& pool_;
+  int max_tokens_ = 0, max_outputs_ = 0;
+  std::vector<int32_t> tokens_, positions_, outputs_;  // of the batch, on the host
+  std::vector<ops::Run> runs_;
+  std::vector<Row> rows_;
+  void* indices_ = nullptr;    // the three arrays on the device, max_tokens_ apart
+  Tensor result_;              // [outputs, vocab], on the device
+  std::vector<float> logits_;  // [vocab]
+};
+
+}  // namespace juno::engine

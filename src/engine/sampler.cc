@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every sum runs over candidates sorted by logit (descending) and id (ascending); every operation is rounded
+// alone.
+#include "engine/sampler.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/math.h"
+#include "base/math_double.h"
+#include "base/philox.h"
+
+namespace juno::engine {
+namespace {
+
+constexpr float kLargest = std::numeric_limits<float>::max();
+
+// Unsigned integers in the reverse order of the floats; -0 counts as +0.
+uint32_t descending(float x) {
+  const uint32_t bits = bits_of(x + 0.0f);
+  return bits & 0x80000000u ? bits : ~(bits | 0x80000000u);
+}
+
+float ln(float x) { return static_cast<float>(f64::log(static_cast<double>(x))); }
+
+}  // namespace
+
+Sampler::Sampler(int32_t vocab) : logits_(vocab), counts_(vocab) {
+  best_.reserve(vocab);
+  other_.reserve(vocab);
+}
+
+Pick Sampler::pick(const SamplingParams& params, std::span<const float> logits,
+                   std::span<const int32_t> history, int64_t position) {
+  std::copy_n(logits.begin(), logits_.size(), logits_.begin());
+  for (const auto& [id, bias] : params.logit_bias) logits_[id] += bias;
+  penalise(params, history);
+
+  Pick pick;
+  if (params.temperature == 0) {
+    pick.id = greedy();
+  } else {
+    sort(params.top_k);
+    keep_typical(params.typical_p);
+    keep_top_p(params.top_p);
+    keep_min_p(params.min_p);
+    pick.id = draw(params.temperature, uniform(philox(params.seed, static_cast<uint64_t>(position), 0)[0]));
+  }
+  if (params.logprobs) pick.logprob = logprob(logits, pick.id);
+  return pick;
+}
+
+void Sampler::penalise(const SamplingParams& params, std::span<const int32_t> history) {
+  const size_t window = params.repeat_last_n < 0 ? history.size() : static_cast<size_t>(params.repeat_last_n);
+  const auto recent = history.last(std::min(window, history.size()));
+  const auto known = [&](int32_t id) { return id >= 0 && id < static_cast<int32_t>(counts_.size()); };
+  for (int32_t id : recent) {
+    if (known(id)) ++counts_[id];
+  }
+  for (int32_t id : recent) {
+    if (!known(id) || counts_[id] == 0) continue;
+    float& logit = logits_[id];
+    logit = logit > 0 ? logit / params.repeat_penalty : logit * params.repeat_penalty;
+    logit -= static_cast<float>(counts_[id]) * params.frequency_penalty + params.presence_penalty;
+    logit = std::clamp(logit, -kLargest, kLargest);
+    counts_[id] = 0;
+  }
+}
+
+int32_t Sampler::greedy() const {
+  return static_cast<int32_t>(std::max_element(logits_.begin(), logits_.end()) - logits_.begin());
+}
+
+// Fills best_ with the `top_k` largest (0: all) of logits_.
+void Sampler::sort(int top_k) {
+  best_.clear();
+  for (int32_t id = 0; id < static_cast<int32_t>(logits_.size()); ++id) {
+    best_.push_back({descending(logits_[id]), id, logits_[id], 0});
+  }
+  constexpr int kFew = 512;  // up to here a heap beats the radix sort
+  const auto before = [](const Candidate& a, const Candidate& b) {
+    return a.key != b.key ? a.key < b.key : a.id < b.id;
+  };
+  const size_t count = top_k == 0 ? best_.size() : std::min(best_.size(), static_cast<size_t>(top_k));
+  if (count <= kFew) {
+    std::partial_sort(best_.begin(), best_.begin() + static_cast<ptrdiff_t>(count), best_.end(), before);
+  } else {
+    radix_sort();
+  }
+  best_.resize(count);
+}
+
+// Stable, by key; ids ascend before it and therefore among equal keys after it.
+void Sampler::radix_sort() {
+  other_.resize(best_.size());
+  for (int shift = 0; shift < 32; shift += 8) {
+    std::array<uint32_t, 257> start{};
+    for (const Candidate& c : best_) ++start[((c.key >> shift) & 255) + 1];
+    for (int i = 0; i < 256; ++i) start[i + 1] += start[i];
+    for (const Candidate& c : best_) other_[start[(c.key >> shift) & 255]++] = c;
+    best_.swap(other_);
+  }
+}
+
+// p = exp((logit - largest) / temperature), not normalised: the first is 1. Returns their sum.
+float Sampler::weigh(float temperature) {
+  float sum = 0;
+  for (Candidate& c : best_) {
+    c.p = juno::exp((c.logit - best_[0].logit) / temperature);
+    sum += c.p;
+  }
+  return sum;
+}
+
+// Locally typical sampling (Meister et al., 2022): the candidates whose information is nearest to the
+// entropy, until they hold `mass`.
+void Sampler::keep_typical(float mass) {
+  if (mass >= 1) return;
+  const float sum = weigh(1);
+  const float log_sum = ln(sum);
+  float entropy = 0;
+  for (const Candidate& c : best_) {
+    if (c.p > 0) entropy += (c.p / sum) * (log_sum - (c.logit - best_[0].logit));
+  }
+  other_.assign(best_.begin(), best_.end());
+  for (size_t i = 0; i < other_.size(); ++i) {
+    const float information = log_sum - (best_[i].logit - best_[0].logit);
+    other_[i].key = bits_of(std::abs(information - entropy));  // not negative: orders like the float
+    other_[i].id = static_cast<int32_t>(i);
+  }
+  std::sort(other_.begin(), other_.end(), [](const Candidate& a, const Candidate& b) {
+    return a.key != b.key ? a.key < b.key : a.id < b.id;
+  });
+  float held = 0;
+  for (const Candidate& c : other_) {
+    if (held >= mass) best_[c.id].id = -1;
+    held += c.p / sum;
+  }
+  std::erase_if(best_, [](const Candidate& c) { return c.id < 0; });
+}
+
+// The fewest likeliest that hold `mass`.
+void Sampler::keep_top_p(float mass) {
+  if (mass >= 1) return;
+  const float sum = weigh(1);
+  float held = 0;
+  size_t count = 0;
+  while (count < best_.size() && held < mass) held += best_[count++].p / sum;
+  best_.resize(count);
+}
+
+// Those at least `ratio` times as likely as the likeliest.
+void Sampler::keep_min_p(float ratio) {
+  if (ratio <= 0) return;
+  weigh(1);
+  size_t count = 1;
+  while (count < best_.size() && best_[count].p >= ratio) ++count;
+  best_.resize(count);
+}
+
+// The first candidate whose running sum exceeds u times the whole.
+int32_t Sampler::draw(float temperature, float u) {
+  const float target = u * weigh(temperature);
+  float sum = 0;
+  for (const Candidate& c : best_) {
+    sum += c.p;
+    if (sum > target) return c.id;
+  }
+  return best_[0].id;  // only if the product rounded up to the whole sum
+}
+
+float Sampler::logprob(std::span<const float> logits, int32_t id) {
+  std::copy_n(logits.begin(), logits_.size(), logits_.begin());
+  sort(0);
+  return (logits[id] - best_[0].logit) - ln(weigh(1));
+}
+
+}  // namespace juno::engine

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request may ask of the sampler, and the ranges that are accepted. docs/sampling.md explains each
+// step.
+#pragma once
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace juno::engine {
+
+// The defaults are "off": greedy, no penalty.
+struct SamplingParams {
+  float temperature = 0;        // [0, 100]; 0: greedy
+  int top_k = 0;                // ≥ 0; 0: off
+  float typical_p = 1;          // (0, 1]; 1: off
+  float top_p = 1;              // (0, 1]; 1: off
+  float min_p = 0;              // [0, 1]; 0: off
+  float repeat_penalty = 1;     // (0, 10]; 1: off
+  int repeat_last_n = 64;       // tokens that the three penalties look back on; -1: all, 0: off
+  float presence_penalty = 0;   // [-2, 2]
+  float frequency_penalty = 0;  // [-2, 2]
+  std::vector<std::pair<int32_t, float>> logit_bias;  // token, [-100, 100] added to its logit
+  uint64_t seed = 0;
+  bool logprobs = false;  // also compute the logarithm of the pick's probability
+};
+
+// Fails with kUsage, naming the parameter, its value and its range. vocab: tokens that may be sampled.
+Result<void> validate(const SamplingParams& params, int32_t vocab);
+
+}  // namespace juno::engine

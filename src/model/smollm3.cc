@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// SmolLM 3: the llama form; every fourth layer has no rotary embedding.
+#include "model/blocks.h"
+#include "model/rope.h"
+
+namespace juno::model {
+namespace {
+
+constexpr int kNoRopePeriod = 4;  // not in the file
+
+struct Layer {
+  ops::Norm attn_norm, mlp_norm;
+  Projections attn;
+  Mlp mlp;
+};
+
+class SmolLm3 final : public Architecture {
+ public:
+  explicit SmolLm3(Loader& in)
+      : ends_(load_ends(in)),
+        rope_(make_rope(in, RopeLayout::kInterleaved)),
+        heads_(plain_attention(in.config())) {
+    const Config& c = in.config();
+    for (int i = 0; i < c.layers; ++i) {
+      layers_.push_back({.attn_norm = in.norm("blk.{}.attn_norm", i, c.dim),
+                         .mlp_norm = in.norm("blk.{}.ffn_norm", i, c.dim),
+                         .attn = load_projections(in, i),
+                         .mlp = load_mlp(in, i)});
+    }
+  }
+
+  Tensor embed(Ops& op, const Batch& b) const override { return op.embed(ends_.table, b.tokens); }
+
+  Tensor layer(Ops& op, const Batch& b, int i, Tensor x) const override {
+    const Layer& l = layers_[i];
+
+    Tensor h = op.norm(x, l.attn_norm);
+    Tensor q = op.linear(h, l.attn.q);  // [tokens, heads*key_dim]
+    Tensor k = op.linear(h, l.attn.k);  // [tokens, kv_heads*key_dim]
+    Tensor v = op.linear(h, l.attn.v);  // [tokens, kv_heads*value_dim]
+    if ((i + 1) % kNoRopePeriod != 0) {
+      q = op.rope(q, rope_);
+      k = op.rope(k, rope_);
+    }
+    x = op.add(x, op.linear(op.attention(q, k, v, heads_, b.kv(i)), l.attn.o));
+
+    h = op.norm(x, l.mlp_norm);
+    return op.add(x, mlp(op, h, l.mlp));
+  }
+
+  Tensor logits(Ops& op, const Batch& b, Tensor x) const override {
+    return op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
+  }
+
+ private:
+  Ends ends_;
+  ops::Rope rope_;
+  ops::Attention heads_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Architecture> make_smollm3(Loader& in) { return std::make_unique<SmolLm3>(in); }
+
+}  // namespace juno::model

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory as a device: weights stay where the file is mapped.
+#pragma once
+#include "ops/device.h"
+
+namespace juno::ops {
+
+class HostDevice final : public Device {
+ public:
+  Result<void*> allocate(size_t bytes) override;  // pages that nobody touched yet take no memory
+  void release(void* memory) override;
+  Result<Tensor> upload(const Tensor& host) override { return host; }
+  void write(const Tensor& to, const void* from) override;
+  void read(void* to, const Tensor& from) override;
+};
+
+}  // namespace juno::ops

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/isa_test.h"
+
+namespace juno::cpu {
+namespace {
+
+using ops::Activations;
+using ops::Linear;
+using ops::Ops;
+using ops::test::Bits;
+using ops::test::Memory;
+using ops::test::Positions;
+using ops::test::run;
+
+constexpr int64_t kLengths[] = {32, 96, 256, 512, 576, 640, 768, 896, 1024, 3072, 3584, 14336, 18944};
+constexpr Activations kProfiles[] = {Activations::kInt8, Activations::kInt8x2};
+
+class Products : public test::OnEveryIsa {};
+
+// Both backends on the same product.
+void compare(ops::Executor& cpu, ops::Executor& reference, const Tensor& x, const Linear& w,
+             const char* format) {
+  const Positions at(x.rows());
+  const auto body = [&](Ops& op) { return op.linear(x, w); };
+  const Bits want = run(reference, at.batch, body);
+  EXPECT_EQ(run(cpu, at.batch, body), want)
+      << format << " k " << x.cols() << " outputs " << w.weight.rows() << " tokens " << x.rows();
+}
+
+TEST_P(Products, EqualTheReferenceForEveryFormatAndShape) {
+  Memory memory(21);
+  for (const Activations profile : kProfiles) {
+    const auto cpu = open(profile);
+    ops::Reference reference(profile);
+    for (const quant::FormatInfo& format : quant::formats()) {
+      int turn = 0;
+      for (const int64_t k : kLengths) {
+        if (k % format.block_elements != 0) continue;
+        const bool large = k > 4096;
+        for (const int64_t tokens : {1, 2, 3, 5, 17}) {
+          if (large && tokens != 3 && tokens != 17) continue;
+          const int64_t outputs[] = {1, 33, 8, 15, 2};
+          const int64_t n = large ? 2 : outputs[turn++ % 5];
+          const Linear w{.weight = memory.weight(format, {.rows = n, .cols = k}),
+                         .bias = tokens % 2 == 0 ? memory.f32(1, n) : Tensor{}};
+          compare(*cpu, reference, memory.f32(tokens, k), w, format.name);
+        }
+      }
+    }
+  }
+}
+
+// Each byte of a block the same: all integers and sub-scales at an end of their range at once. Activations at
+// theirs.
+TEST_P(Products, EqualTheReferenceAtTheLargestSums) {
+  Memory memory(22);
+  for (const Activations profile : kProfiles) {
+    const auto cpu = open(profile);
+    ops::Reference reference(profile);
+    for (const quant::FormatInfo& format : quant::formats()) {
+      if (format.is_float) continue;
+      for (const int byte : {0x00, 0x0f, 0x3f, 0x7b, 0x80, 0xbb, 0xf3}) {
+        for (const int64_t tokens : {2, 9}) {
+          const Tensor weight = memory.weight(format, {.rows = 9, .cols = 1024});
+          std::memset(weight.data, byte, ops::weight_bytes(weight));
+          Tensor x = memory.f32(tokens, 1024);
+          for (int64_t i = 0; i < x.shape.size(); ++i)
+            x.f32()[i] = i % 7 == 3 && i % 2048 > 1024 ? -2.0f : 2.0f;
+          compare(*cpu, reference, x, {.weight = weight}, format.name);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Products, EqualTheReferenceForActivationsThatVanishOrAreDenormal) {
+  Memory memory(23);
+  const auto cpu = open();
+  ops::Reference reference;
+  const quant::FormatInfo& format = *quant::find_format(quant::Q4_1::gguf_id);
+  for (const float size : {0.0f, 0x1p-140f, 0x1p-101f, 0x1p-99f, 0x1p60f}) {
+    for (const int64_t tokens : {1, 8})
+      compare(*cpu, reference, memory.f32(tokens, 96, -size, size),
+              {.weight = memory.weight(format, {.rows = 5, .cols = 96})}, format.name);
+  }
+}
+
+TEST_P(Products, DoNotDependOnTheNumberOfThreads) {
+  Memory memory(24);
+  const quant::FormatInfo& format = *quant::find_format(quant::Q6_K::gguf_id);
+  const Linear w{.weight = memory.weight(format, {.rows = 301, .cols = 768})};
+  for (const int64_t tokens : {1, 40}) {
+    const Tensor x = memory.f32(tokens, 768);
+    const Positions at(tokens);
+    const auto body = [&](Ops& op) { return op.linear(x, w); };
+    ops::Reference reference;
+    const Bits want = run(reference, at.batch, body);
+    for (const int threads : {1, 2, 5}) {
+      const auto cpu = open(Activations::kInt8, threads);
+      EXPECT_EQ(cpu->threads(), threads);
+      EXPECT_EQ(run(*cpu, at.batch, body), want) << threads;
+    }
+  }
+}
+
+TEST_P(Products, OfATokenDoNotDependOnItsNeighbours) {
+  Memory memory(25);
+  const auto cpu = open(Activations::kInt8x2);
+  for (const quant::FormatInfo& format : quant::formats()) {
+    const Linear w{.weight = memory.weight(format, {.rows = 19, .cols = 512})};
+    const Tensor x = memory.f32(21, 512);
+    const Positions all(21), alone(1);
+    const Bits together = run(*cpu, all.batch, [&](Ops& op) { return op.linear(x, w); });
+    for (const int64_t t : {0, 15, 20}) {
+      const Tensor one{.data = x.f32() + t * 512, .shape = {.rows = 1, .cols = 512}};
+      const Bits bits = run(*cpu, alone.batch, [&](Ops& op) { return op.linear(one, w); });
+      EXPECT_EQ(bits, Bits(together.begin() + t * 19, together.begin() + (t + 1) * 19)) << format.name << t;
+    }
+  }
+}
+
+TEST_P(Products, OfExpertsEqualTheReference) {
+  Memory memory(26);
+  for (const Activations profile : kProfiles) {
+    const auto cpu = open(profile);
+    ops::Reference reference(profile);
+    for (const quant::FormatInfo& format : quant::formats()) {
+      const int64_t dim = 256, ffn = 256;
+      const ops::Experts w{.gate = memory.weight(format, {3, ffn, dim}),
+                           .up = memory.weight(format, {3, ffn, dim}),
+                           .down = memory.weight(*quant::find_format(quant::Q8_0::gguf_id), {3, dim, ffn})};
+      for (const int64_t tokens : {1, 11}) {
+        const Tensor x = memory.f32(tokens, dim, -1e-3f, 1e-3f), logits = memory.f32(tokens, 3);
+        const Positions at(tokens);
+        const auto body = [&](Ops& op) { return op.experts(x, w, op.route(logits, {.top_k = 2})); };
+        const Bits want = run(reference, at.batch, body);
+        EXPECT_EQ(run(*cpu, at.batch, body), want) << format.name << tokens;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, Products, test::every_isa(), test::isa_name);
+
+}  // namespace
+}  // namespace juno::cpu

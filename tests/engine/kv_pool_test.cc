@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/kv_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+namespace juno::engine {
+namespace {
+
+class HostDevice final : public ops::Device {
+ public:
+  Result<void*> allocate(size_t bytes) override {
+    if (bytes > limit) return tl::unexpected(Error(Code::kDevice, "[test] no memory"));
+    allocated += bytes;
+    ++blocks;
+    return std::calloc(1, bytes);
+  }
+  void release(void* memory) override {
+    --blocks;
+    std::free(memory);
+  }
+  Result<Tensor> upload(const Tensor& host) override { return host; }
+  void write(const Tensor&, const void*) override {}
+  void read(void*, const Tensor&) override {}
+
+  size_t allocated = 0, limit = size_t{1} << 30;
+  int blocks = 0;
+};
+
+const std::vector<ops::KvShape> kLayers = {{2, 64, 64}, {1, 128, 96}};
+
+TEST(KvPool, CountsEveryByte) {
+  HostDevice device;
+  {
+    auto pool = KvPool::make(device, kLayers, 5);
+    ASSERT_TRUE(pool) << pool.error().message;
+    const size_t page = 64 * 2 * (2 * (64 + 64) + 1 * (128 + 96));
+    EXPECT_EQ(KvPool::bytes_per_page(kLayers), page);
+    EXPECT_EQ((*pool)->bytes(), 5 * page);
+    EXPECT_EQ(device.allocated, 5 * page);
+    EXPECT_EQ((*pool)->bytes_used(), 0u);
+    std::vector<int32_t> pages;
+    ASSERT_TRUE((*pool)->acquire(3, pages));
+    EXPECT_EQ((*pool)->bytes_used(), 3 * page);
+    (*pool)->release(pages);
+  }
+  EXPECT_EQ(device.blocks, 0) << "all memory went back to the device";
+}
+
+TEST(KvPool, ShapesAreThoseOfTheBatch) {
+  HostDevice device;
+  auto pool = KvPool::make(device, kLayers, 5);
+  const auto layers = (*pool)->layers();
+  ASSERT_EQ(layers.size(), 2u);
+  EXPECT_EQ(layers[1].keys.shape, (Shape{.planes = 5, .rows = 64, .cols = 128}));
+  EXPECT_EQ(layers[1].values.shape, (Shape{.planes = 5, .rows = 64, .cols = 96}));
+  EXPECT_EQ(layers[0].keys.shape, (Shape{.planes = 5, .rows = 128, .cols = 64}));
+  EXPECT_EQ(layers[0].keys.dtype, DType::kF16);
+}
+
+TEST(KvPool, LendsEachPageOnce) {
+  HostDevice device;
+  auto pool = KvPool::make(device, kLayers, 8);
+  std::vector<int32_t> a, b;
+  ASSERT_TRUE((*pool)->acquire(5, a));
+  EXPECT_FALSE((*pool)->acquire(4, b));
+  EXPECT_TRUE(b.empty()) << "a refusal lends nothing";
+  ASSERT_TRUE((*pool)->acquire(3, b));
+  std::set<int32_t> all(a.begin(), a.end());
+  all.insert(b.begin(), b.end());
+  EXPECT_EQ(all.size(), 8u);
+  EXPECT_EQ(*all.begin(), 0);
+  EXPECT_EQ(*all.rbegin(), 7);
+  EXPECT_TRUE((*pool)->check());
+  EXPECT_FALSE((*pool)->check_idle());
+  EXPECT_TRUE((*pool)->check_idle(8));
+  (*pool)->release(a, 2);
+  EXPECT_EQ(a.size(), 2u);
+  EXPECT_EQ((*pool)->used(), 5);
+  (*pool)->release(a);
+  (*pool)->release(b);
+  EXPECT_TRUE((*pool)->check_idle());
+}
+
+TEST(KvPool, NeedsAPageForEachBegunRunOf64) {
+  EXPECT_EQ(KvPool::pages_for(0), 0);
+  EXPECT_EQ(KvPool::pages_for(1), 1);
+  EXPECT_EQ(KvPool::pages_for(64), 1);
+  EXPECT_EQ(KvPool::pages_for(65), 2);
+}
+
+TEST(KvPool, SaysWhatTheDeviceCouldNotGive) {
+  HostDevice device;
+  device.limit = 1000;
+  auto pool = KvPool::make(device, kLayers, 5);
+  ASSERT_FALSE(pool);
+  EXPECT_EQ(pool.error().code, Code::kDevice);
+  EXPECT_NE(pool.error().message.find(std::to_string(5 * KvPool::bytes_per_page(kLayers))),
+            std::string::npos);
+  EXPECT_EQ(device.blocks, 0);
+}
+
+TEST(KvPool, RefusesSizesThatDoNotFit) {
+  HostDevice device;
+  EXPECT_FALSE(KvPool::make(device, kLayers, 0));
+  const std::vector<ops::KvShape> huge(1000, {1 << 12, 1 << 12, 1 << 12});
+  EXPECT_FALSE(KvPool::make(device, huge, 1 << 30));
+}
+
+}  // namespace
+}  // namespace juno::engine

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+#include <set>
+
+#include "base/math.h"
+#include "base/philox.h"
+
+namespace juno::engine {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+std::vector<float> random_logits(int n, uint32_t seed, float scale = 3) {
+  std::mt19937 gen(seed);
+  std::normal_distribution<float> dist(0, scale);
+  std::vector<float> logits(n);
+  for (float& l : logits) l = dist(gen);
+  return logits;
+}
+
+int32_t pick(const SamplingParams& p, const std::vector<float>& logits, int64_t position = 0,
+             const std::vector<int32_t>& history = {}) {
+  Sampler sampler(static_cast<int32_t>(logits.size()));
+  return sampler.pick(p, logits, history, position).id;
+}
+
+// How often each token comes in n draws at positions 0 … n-1.
+std::map<int32_t, double> frequencies(const SamplingParams& p, const std::vector<float>& logits,
+                                      int n = 20000) {
+  Sampler sampler(static_cast<int32_t>(logits.size()));
+  std::map<int32_t, double> count;
+  for (int i = 0; i < n; ++i) count[sampler.pick(p, logits, {}, i).id] += 1.0 / n;
+  return count;
+}
+
+TEST(Greedy, TakesTheLowestIdAmongEqualMaxima) {
+  EXPECT_EQ(pick({}, {1, 5, 3, 5, 5}), 1);
+  EXPECT_EQ(pick({}, {-0.0f, 0.0f}), 0);
+  EXPECT_EQ(pick({}, {-3, -2, -2}), 1);
+}
+
+TEST(Greedy, NeverLooksAtPaddingRows) {
+  Sampler sampler(3);
+  const std::vector<float> logits = {1, 2, 0, 100, 100};
+  EXPECT_EQ(sampler.pick({}, logits, {}, 0).id, 1);
+  for (int position = 0; position < 2000; ++position) {
+    EXPECT_LT(sampler.pick({.temperature = 5}, logits, {}, position).id, 3);
+  }
+}
+
+TEST(Greedy, AppliesBiasAndPenalties) {
+  EXPECT_EQ(pick({.logit_bias = {{2, 10.0f}}}, {5, 4, 0}), 2);
+  EXPECT_EQ(pick({.logit_bias = {{0, -100.0f}}}, {5, 4, 0}), 1);
+  EXPECT_EQ(pick({.repeat_penalty = 1.5f}, {5, 4, 0}, 1, {0}), 1);
+  EXPECT_EQ(pick({.repeat_penalty = 1.5f}, {-4, -5, -9}, 1, {0}), 1) << "a negative logit is multiplied";
+  EXPECT_EQ(pick({.presence_penalty = 1.5f}, {5, 4, 0}, 1, {0}), 1);
+  EXPECT_EQ(pick({.frequency_penalty = 0.4f}, {5, 4, 0}, 3, {0, 0}), 0);
+  EXPECT_EQ(pick({.frequency_penalty = 0.4f}, {5, 4, 0}, 3, {0, 0, 0}), 1);
+}
+
+TEST(Penalties, LookBackOnTheLastTokensOnly) {
+  SamplingParams p{.repeat_penalty = 2, .repeat_last_n = 2};
+  EXPECT_EQ(pick(p, {5, 4, 0}, 3, {0, 2, 2}), 0);
+  EXPECT_EQ(pick(p, {5, 4, 0}, 3, {2, 0, 2}), 1);
+  p.repeat_last_n = 0;
+  EXPECT_EQ(pick(p, {5, 4, 0}, 3, {0, 0, 0}), 0);
+  p.repeat_last_n = -1;
+  EXPECT_EQ(pick(p, {5, 4, 0}, 3, {0, 2, 2, 2, 2, 2}), 1);
+}
+
+TEST(Penalties, LeaveNoTraceForTheNextPick) {
+  Sampler sampler(3);
+  const std::vector<int32_t> history = {0, 0};
+  EXPECT_EQ(sampler.pick({.repeat_penalty = 2}, std::vector<float>{5, 4, 0}, history, 2).id, 1);
+  EXPECT_EQ(sampler.pick({.repeat_penalty = 2}, std::vector<float>{5, 4, 0}, {}, 2).id, 0);
+}
+
+TEST(Penalties, IgnoreTokensOutsideTheVocabulary) {
+  EXPECT_EQ(pick({.repeat_penalty = 2}, {5, 4, 0}, 2, {99, 1}), 0);
+}
+
+TEST(Penalties, StayFinite) {
+  const float huge = std::numeric_limits<float>::max();
+  SamplingParams p{.temperature = 1, .repeat_penalty = 0.001f};
+  EXPECT_EQ(pick(p, {huge, 0}, 1, {0, 1}), 0);
+}
+
+// §10 written out plainly, for temperature alone.
+int32_t defined(const std::vector<float>& logits, float temperature, uint64_t seed, int64_t position) {
+  std::vector<int32_t> ids(logits.size());
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
+  std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
+  std::vector<float> p;
+  float sum = 0;
+  for (int32_t id : ids) {
+    p.push_back(juno::exp((logits[id] - logits[ids[0]]) / temperature));
+    sum += p.back();
+  }
+  const float target = uniform(philox(seed, static_cast<uint64_t>(position), 0)[0]) * sum;
+  float run = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    run += p[i];
+    if (run > target) return ids[i];
+  }
+  return ids[0];
+}
+
+TEST(Draw, IsTheDefinition) {
+  for (int n : {1, 2, 10, 511, 513, 5000}) {
+    auto logits = random_logits(n, static_cast<uint32_t>(n));
+    for (int i = 0; i + 2 < n; i += 3) logits[i + 2] = logits[i];  // ties
+    for (int64_t position = 0; position < 50; ++position) {
+      ASSERT_EQ(pick({.temperature = 0.8f, .seed = 7}, logits, position), defined(logits, 0.8f, 7, position))
+          << n;
+    }
+  }
+}
+
+TEST(Draw, TopKAboveAndBelowTheRadixSortAgree) {
+  const auto logits = random_logits(2000, 3, 0.1f);
+  SamplingParams wide{.temperature = 1, .top_k = 2000, .seed = 1}, off{.temperature = 1, .seed = 1};
+  for (int64_t position = 0; position < 100; ++position)
+    EXPECT_EQ(pick(wide, logits, position), pick(off, logits, position));
+}
+
+TEST(Draw, FollowsTheSoftmax) {
+  const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f)};
+  const auto f = frequencies({.temperature = 1, .seed = 42}, logits);
+  EXPECT_NEAR(f.at(0), 0.5, 0.015);
+  EXPECT_NEAR(f.at(1), 0.3, 0.015);
+  EXPECT_NEAR(f.at(2), 0.2, 0.015);
+  const auto hot = frequencies({.temperature = 2, .seed = 42}, logits);
+  const double z = std::sqrt(0.5) + std::sqrt(0.3) + std::sqrt(0.2);
+  EXPECT_NEAR(hot.at(0), std::sqrt(0.5) / z, 0.015);
+}
+
+TEST(C52, SeedAndPositionDecide) {
+  const auto logits = random_logits(1000, 1, 0.5f);
+  const SamplingParams p{.temperature = 1, .seed = 5};
+  std::vector<int32_t> a, b, other_seed;
+  for (int64_t i = 0; i < 50; ++i) a.push_back(pick(p, logits, i));
+  Sampler reused(1000);
+  for (int64_t i = 0; i < 50; ++i) {
+    reused.pick({.temperature = 3, .top_p = 0.5f, .seed = 9}, random_logits(1000, 77), {},
+                i);  // a stranger between
+    b.push_back(reused.pick(p, logits, {}, i).id);
+    other_seed.push_back(pick({.temperature = 1, .seed = 6}, logits, i));
+  }
+  EXPECT_EQ(a, b);
+  EXPECT_NE(a, other_seed);
+  EXPECT_GT(std::set<int32_t>(a.begin(), a.end()).size(), 25u);
+}
+
+TEST(TopK, KeepsTheBestAndTheLowerIdAmongEqual) {
+  const auto f = frequencies({.temperature = 10, .top_k = 2}, {1, 3, 2, 2, 0});
+  EXPECT_EQ(f.size(), 2u);
+  EXPECT_TRUE(f.contains(1) && f.contains(2));
+  EXPECT_EQ(frequencies({.temperature = 10, .top_k = 1}, {1, 3, 3}).size(), 1u);
+}
+
+TEST(TopP, KeepsTheFewestThatHoldTheMass) {
+  const std::vector<float> logits = {std::log(0.2f), std::log(0.5f), std::log(0.3f)};
+  EXPECT_EQ(frequencies({.temperature = 1, .top_p = 0.49f}, logits).size(), 1u);
+  const auto two = frequencies({.temperature = 1, .top_p = 0.75f}, logits);
+  EXPECT_EQ(two.size(), 2u);
+  EXPECT_NEAR(two.at(1), 0.625, 0.02);
+  EXPECT_EQ(frequencies({.temperature = 1, .top_p = 0.85f}, logits).size(), 3u);
+}
+
+TEST(TopP, IsMeasuredBeforeTheTemperature) {
+  const std::vector<float> logits = {std::log(0.2f), std::log(0.5f), std::log(0.3f)};
+  EXPECT_EQ(frequencies({.temperature = 50, .top_p = 0.49f}, logits).size(), 1u);
+}
+
+TEST(MinP, KeepsWhatIsLikelyEnoughBesideTheBest) {
+  const std::vector<float> logits = {std::log(0.1f), std::log(0.6f), std::log(0.3f)};
+  EXPECT_EQ(frequencies({.temperature = 1, .min_p = 0.6f}, logits).size(), 1u);
+  EXPECT_EQ(frequencies({.temperature = 1, .min_p = 0.4f}, logits).size(), 2u);
+  EXPECT_EQ(frequencies({.temperature = 1, .min_p = 0.1f}, logits).size(), 3u);
+  EXPECT_EQ(frequencies({.temperature = 1, .min_p = 1.0f}, logits).size(), 1u);
+}
+
+TEST(Typical, KeepsWhatIsNearestToTheEntropy) {
+  // H = 1.03 nats; informations: 0.69, 1.20, 1.61: nearest are 1.20 (0.17), then 0.69 (0.34), then 1.61
+  // (0.58).
+  const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f)};
+  const auto one = frequencies({.temperature = 1, .typical_p = 0.2f}, logits);
+  EXPECT_EQ(one.size(), 1u);
+  EXPECT_TRUE(one.contains(1)) << "not the likeliest";
+  const auto two = frequencies({.temperature = 1, .typical_p = 0.6f}, logits);
+  EXPECT_EQ(two.size(), 2u);
+  EXPECT_NEAR(two.at(0), 0.625, 0.02);
+  EXPECT_EQ(frequencies({.temperature = 1, .typical_p = 0.9f}, logits).size(), 3u);
+}
+
+TEST(Logprob, IsOfTheUnchangedLogits) {
+  Sampler sampler(3);
+  const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f), 50};
+  const Pick greedy = sampler.pick({.logprobs = true}, logits, {}, 0);
+  EXPECT_NEAR(greedy.logprob.value(), std::log(0.5), 1e-6);
+  const Pick biased = sampler.pick(
+      {.temperature = 2, .top_k = 1, .logit_bias = {{2, 9.0f}}, .logprobs = true}, logits, {}, 0);
+  EXPECT_EQ(biased.id, 2);
+  EXPECT_NEAR(biased.logprob.value(), std::log(0.2), 1e-6);
+  EXPECT_FALSE(sampler.pick({}, logits, {}, 0).logprob);
+}
+
+TEST(Sampler, SurvivesExtremeLogits) {
+  const float huge = std::numeric_limits<float>::max();
+  for (const auto& logits : {std::vector<float>{-huge, huge, 0},
+                             {huge, huge, huge},
+                             {0, 0, 0},
+                             {-huge, -huge, -huge},
+                             {1e-45f, -1e-45f, 0}}) {
+    for (float t : {1e-30f, 0.01f, 1.0f, 100.0f}) {
+      SamplingParams p{
+          .temperature = t, .top_k = 2, .typical_p = 0.9f, .top_p = 0.9f, .min_p = 0.1f, .logprobs = true};
+      Sampler sampler(3);
+      const Pick got = sampler.pick(p, logits, {}, 1);
+      EXPECT_GE(got.id, 0);
+      EXPECT_LT(got.id, 3);
+      EXPECT_FALSE(std::isnan(*got.logprob));
+    }
+  }
+}
+
+TEST(Sampler, EveryTokenOfALargeFlatVocabularyCanCome) {
+  EXPECT_GT(frequencies({.temperature = 1}, std::vector<float>(50, 1.0f), 5000).size(), 49u);
+}
+
+TEST(Validate, NamesTheParameterItsValueAndItsRange) {
+  const std::vector<std::pair<const char*, SamplingParams>> bad = {
+      {"temperature", {.temperature = -1}},
+      {"temperature", {.temperature = kNan}},
+      {"temperature", {.temperature = kInf}},
+      {"temperature", {.temperature = 100.5f}},
+      {"top_k", {.top_k = -1}},
+      {"typical_p", {.typical_p = 0}},
+      {"typical_p", {.typical_p = kNan}},
+      {"top_p", {.top_p = 0}},
+      {"top_p", {.top_p = 1.5f}},
+      {"top_p", {.top_p = kNan}},
+      {"min_p", {.min_p = -0.1f}},
+      {"min_p", {.min_p = kNan}},
+      {"repeat_penalty", {.repeat_penalty = 0}},
+      {"repeat_penalty", {.repeat_penalty = kNan}},
+      {"repeat_last_n", {.repeat_last_n = -2}},
+      {"presence_penalty", {.presence_penalty = 3}},
+      {"frequency_penalty", {.frequency_penalty = kInf}},
+      {"logit_bias", {.logit_bias = {{3, 1.0f}}}},
+      {"logit_bias", {.logit_bias = {{-1, 1.0f}}}},
+      {"logit_bias", {.logit_bias = {{0, kNan}}}},
+      {"logit_bias", {.logit_bias = {{0, 101.0f}}}},
+  };
+  for (const auto& [name, params] : bad) {
+    const Result<void> result = validate(params, 3);
+    ASSERT_FALSE(result) << name;
+    EXPECT_EQ(result.error().code, Code::kUsage);
+    EXPECT_NE(result.error().message.find(name), std::string::npos) << result.error().message;
+  }
+  EXPECT_TRUE(validate({}, 3));
+  EXPECT_TRUE(validate({.temperature = 100,
+                        .top_k = 1 << 30,
+                        .typical_p = 1,
+                        .top_p = 1e-6f,
+                        .min_p = 1,
+                        .repeat_penalty = 10,
+                        .repeat_last_n = -1,
+                        .presence_penalty = -2,
+                        .frequency_penalty = 2,
+                        .logit_bias = {{0, -100.0f}, {2, 100.0f}},
+                        .seed = ~uint64_t{0}},
+                       3));
+}
+
+}  // namespace
+}  // namespace juno::engine
