@@ -82,7 +82,7 @@ Log stderr_log(bool verbose, bool quiet) {
 int run_program(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App app{"Juno runs GGUF language models, with the same bits on every machine.", "juno"};
-  app.set_version_flag("--version", version_text());
+  app.set_version_flag("--version", api::version_text());
   app.require_subcommand(1);
   Run run;
   for (const Command& c : commands()) {
