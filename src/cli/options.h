@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/session.h"
+#include "api/text.h"
 #include "cli/command.h"
 
 namespace juno::cli {
@@ -26,6 +27,9 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options);
 
 // The whole of a file, or of stdin for "-".
 std::string read_text(const std::string& path);
+
+// The text side of a model; "" is the demo model.
+api::Text open_text(const std::string& path);
 
 // "0,31,64" as numbers; an error names `what`.
 std::vector<int64_t> parse_numbers(const std::string& list, const char* what);
