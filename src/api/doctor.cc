@@ -10,7 +10,7 @@
 #include <string>
 
 #include "api/version.h"
-#include "backend/cpu/isa.h"
+#include "backend/cpu/vec/isa.h"
 #include "base/cpu_limits.h"
 
 namespace juno::api {

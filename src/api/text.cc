@@ -118,8 +118,8 @@ Result<std::string> Text::chat_template() const {
 Json Text::special_tokens() const {
   const tokenizer::SpecialIds& ids = parts_->tokenizer.special();
   Json tokens = Json::object();
-  const auto add = [&](const char* name, int32_t id) {
-    if (id >= 0) tokens[name] = std::string(parts_->tokenizer.piece(id));
+  const auto add = [&](const char* name, std::optional<int32_t> id) {
+    if (id) tokens[name] = std::string(parts_->tokenizer.piece(*id));
   };
   add("bos_token", ids.bos);
   add("eos_token", ids.eos);
