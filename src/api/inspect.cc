@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gguf/reader.h"
-#include "model/config.h"
+#include "model/model.h"
 
 namespace juno::api {
 namespace {
@@ -91,7 +91,7 @@ Result<Json> inspect(const std::string& path, size_t longest, const Log& log) {
     for (const auto& entry : file.metadata().entries()) metadata[text_of(entry.key)] = json_of(entry.value, longest);
     uint64_t parameters = 0;
     for (const gguf::TensorInfo& t : file.tensors()) parameters += elements(t);
-    const auto config = guard([&] { return model::read_config(file.metadata(), 0, Log{}); });
+    const auto config = model::check_model(file, 0, Log{});
     return {{"file", file.name()},
             {"version", file.version()},
             {"parts", file.parts()},

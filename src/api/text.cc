@@ -3,10 +3,9 @@
 
 #include <cstdio>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/mapped_file.h"
 #include "gguf/reader.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
@@ -157,11 +156,13 @@ Result<std::string> render(const std::string& source, const Json& request, const
 Result<std::string> template_source(const std::string& name_or_file) {
   return guard([&] {
     if (const auto* builtin = tokenizer::find_builtin(name_or_file)) return std::string(builtin->source);
-    std::ifstream in(name_or_file, std::ios::binary);
-    std::string source{std::istreambuf_iterator<char>(in), {}};
-    if (!in.is_open() || in.bad())
-      fail(Code::kNoInput, "[api] {} is neither a readable file nor a built-in template ({})", name_or_file,
+    const Result<MappedFile> file = MappedFile::open(name_or_file);
+    if (!file) {
+      fail(Code::kNoInput, "[api] no chat template: {}; the built-in ones are {}", file.error().message,
            tokenizer::builtin_names());
+    }
+    std::string source(file->size(), '\0');
+    take(file->read(0, {reinterpret_cast<uint8_t*>(source.data()), source.size()}));
     return source;
   });
 }

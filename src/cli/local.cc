@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 
 #include "cli/interrupt.h"
@@ -16,7 +17,8 @@ namespace {
 struct Options {
   ModelOptions model;
   SamplingOptions sampling;
-  std::string prompt, prompt_file, system, load;
+  std::optional<std::string> prompt;
+  std::string prompt_file, system, load;
   bool no_chat = false, quiet = false, json = false, verbose = false;
 };
 
@@ -38,46 +40,48 @@ void refuse_missing(CLI::App& app) {
 }
 
 // One turn, then the end: the reply alone on stdout, what is said about it on stderr.
-int one_turn(api::Session& session, const Options& o, const std::string& text) {
-  const auto show = [&](std::string_view piece) {
-    if (!o.json) print(std::string(piece));
-  };
-  Conversation conversation = o.load.empty() ? Conversation{} : Conversation::load(o.load);
-  if (!o.system.empty()) conversation.set_system(o.system);
-  conversation.messages.push_back({"user", text});
-
+int one_turn(api::Session& session, const Options& o, const Conversation& conversation) {
   const Interruptible scope(session);
-  const api::Reply reply = take(o.no_chat ? session.complete(text, o.sampling.generation, show)
-                                          : session.chat(conversation.messages, o.sampling.generation, show));
+  const api::OnText on_text = o.json ? api::OnText{} : show;
+  const api::Reply reply = take(o.no_chat ? session.complete(conversation.messages.back().content, o.sampling.generation, on_text)
+                                          : session.chat(conversation.messages, o.sampling.generation, on_text));
   if (o.json) {
     const auto json = reply_json(reply, session.info(), o.sampling.generation.sampling.seed);
     print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } else {
     print("\n");
   }
-  if (!o.quiet) fmt::print(stderr, "{}\n", end_line(reply, session.info()));
+  if (!o.quiet) tell(end_line(reply, session.info()));
   return reply.reason == api::FinishReason::kCancelled ? static_cast<int>(Code::kInterrupted) : 0;
 }
 
-int chat(Options o) {
-  const bool given = !o.prompt.empty() || !o.prompt_file.empty();
+// What --prompt, --prompt-file or a stdin that is no terminal holds; nothing: a person is to be asked.
+std::optional<std::string> given_text(const Options& o) {
+  if (o.prompt) return o.prompt;
   const bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-  if (o.json && !given && terminal) fail(Code::kUsage, "[cli] --json needs --prompt or --prompt-file");
-  std::string text = o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file);
-  if (!given && !terminal) text = read_text("-");
-  if (text.empty() && (given || !terminal)) {
-    if (!o.prompt_file.empty()) fail(Code::kBadData, "[cli] {} is empty", o.prompt_file);
+  if (o.prompt_file.empty() && terminal) return {};
+  std::string text = read_text(o.prompt_file.empty() ? "-" : o.prompt_file);
+  // A message is what was written, without the line end that a file ends with.
+  if (!o.no_chat && text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+int chat(const Options& o) {
+  const std::optional<std::string> text = given_text(o);
+  if (!text && o.json) fail(Code::kUsage, "[cli] --json needs --prompt or --prompt-file");
+  if (text && text->empty()) {
+    if (o.prompt) fail(Code::kUsage, "[cli] --prompt is empty");
+    if (!o.prompt_file.empty() && o.prompt_file != "-") fail(Code::kBadData, "[cli] {} is empty", o.prompt_file);
     return 0;
   }
   const auto session = open_session(o.model, stderr_log(o.verbose, o.quiet));
-  if (!o.no_chat && !session->chat_template())
-    fail(Code::kConfig, "[cli] {} has no tokenizer.chat_template: give --chat-template (a name or a file), or --no-chat for raw text",
-         session->info().path);
-  if (given || !terminal) return one_turn(*session, o, text);
+  if (!o.no_chat) take(session->chat_ready());
 
   Conversation conversation = o.load.empty() ? Conversation{} : Conversation::load(o.load);
   if (!o.system.empty()) conversation.set_system(o.system);
-  return Repl(*session, o.sampling, std::move(conversation), o.no_chat).run();
+  if (!text) return Repl(*session, {o.sampling, o.no_chat, o.quiet}, std::move(conversation)).run();
+  conversation.messages.push_back({"user", *text});
+  return one_turn(*session, o, conversation);
 }
 
 }  // namespace
@@ -88,7 +92,7 @@ Run add_local(CLI::App& app) {
   o->sampling.generation.sampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f};
   add_model_options(app, o->model);
   add_sampling_options(app, o->sampling);
-  CLI::Option* seed = app.get_option("--seed");
+  CLI::Option* seed = app.get_option("--seed")->default_str("random");
   app.add_option("--chat-template", o->model.session.chat_template, "A built-in template's name or a Jinja file; else the model's own");
   app.add_option("--system", o->system, "System message");
   auto* prompt = app.add_option("--prompt,-p", o->prompt, "Answer this one message, then exit");

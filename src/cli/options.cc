@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/options.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 
 #include "cli/demo_model.h"
 
@@ -71,7 +69,8 @@ void add_sampling_options(CLI::App& app, SamplingOptions& o) {
   app.add_option("--presence-penalty", s.presence_penalty, "Subtract from tokens seen")->check(CLI::Range(-2.0, 2.0));
   app.add_option("--frequency-penalty", s.frequency_penalty, "Subtract for each time seen")->check(CLI::Range(-2.0, 2.0));
   app.add_option("--seed", s.seed, "Random seed; without it, a new one each time");
-  app.add_option("--stop", o.generation.stop, "End the reply before this text (may be given several times)");
+  app.add_option("--stop", o.generation.stop, "End the reply before this text (may be given several times)")
+      ->default_str("");
   app.add_option_function<std::vector<std::string>>(
       "--logit-bias",
       [&s](const std::vector<std::string>& pairs) {
@@ -86,10 +85,22 @@ void add_sampling_options(CLI::App& app, SamplingOptions& o) {
 }
 
 std::string read_text(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.is_open() || in.bad()) fail(Code::kNoInput, "[cli] cannot read {}: {}", path, std::strerror(errno));
+  constexpr size_t kLargest = size_t{1} << 30, kStep = 65536;
+  const bool standard = path == "-";
+  const int fd = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::string text;
+  ssize_t n = fd < 0 ? -1 : 1;
+  while (n > 0 && text.size() <= kLargest) {
+    const size_t size = text.size();
+    text.resize(size + kStep);
+    do n = ::read(fd, text.data() + size, kStep);
+    while (n < 0 && errno == EINTR);
+    text.resize(size + static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  }
+  const int why = errno;
+  if (fd >= 0 && !standard) ::close(fd);
+  if (n < 0) fail(Code::kNoInput, "[cli] cannot read {}: {}", standard ? "stdin" : path, std::strerror(why));
+  if (text.size() > kLargest) fail(Code::kBadData, "[cli] {} holds more than {} bytes", standard ? "stdin" : path, kLargest);
   return text;
 }
 

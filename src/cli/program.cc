@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parser around all commands: variables, suggestions, exit statuses.
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "api/version.h"
 #include "cli/command.h"
@@ -49,15 +53,26 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e) {
                        flag ? "option" : (where.get_name().empty() ? "command" : "argument"), word);
     if (const std::string hint = nearest(word, known); !hint.empty()) text += fmt::format("; did you mean {}?", hint);
   }
-  fmt::print(stderr, "juno: {}\n", text);
-  fmt::print(stderr, "juno: see {} --help\n", where.get_name().empty() ? "juno" : "juno " + where.get_name());
+  tell("juno: " + text);
+  tell(fmt::format("juno: see {} --help", where.get_name().empty() ? "juno" : "juno " + where.get_name()));
   return static_cast<int>(Code::kUsage);
+}
+
+// A closed standard stream would become the next file that is opened. Its place is taken by something that cannot be
+// written to.
+void hold_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDONLY);
+}
+
+int failed(Code code, const std::string& message) {
+  tell("juno: " + message);
+  return static_cast<int>(code);
 }
 
 }  // namespace
 
 void name_variables(CLI::App& app) {
-  app.option_defaults()->always_capture_default();
   for (CLI::Option* o : app.get_options())
     if (!o->get_lnames().empty() && o->get_lnames().front() != "help") o->envname(variable_of(o->get_lnames().front()));
 }
@@ -67,20 +82,29 @@ void print(const std::string& text) {
   while (done < text.size()) {
     const ssize_t n = ::write(STDOUT_FILENO, text.data() + done, text.size() - done);
     if (n > 0) done += static_cast<size_t>(n);
-    if (n < 0 && errno == EPIPE) std::_Exit(0);
-    if (n < 0 && errno != EINTR && errno != EAGAIN) fail(Code::kFailed, "[cli] cannot write to stdout: {}", std::strerror(errno));
+    if (n >= 0 || errno == EINTR) continue;
+    if (errno == EPIPE) std::_Exit(0);
+    if (errno != EAGAIN) fail(Code::kFailed, "[cli] cannot write to stdout: {}", std::strerror(errno));
+    pollfd room{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+    ::poll(&room, 1, -1);
   }
+}
+
+void tell(const std::string& line) {
+  const std::string text = line + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 Log stderr_log(bool verbose, bool quiet) {
   return {[=](Level level, const std::string& text) {
-    if (level == Level::kWarning) fmt::print(stderr, "warning: {}\n", text);
-    else if (verbose && !quiet) fmt::print(stderr, "{}\n", text);
+    if (level == Level::kWarning) tell("warning: " + text);
+    else if (verbose && !quiet) tell(text);
   }};
 }
 
 int run_program(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  hold_standard_streams();
   CLI::App app{"Juno runs GGUF language models, with the same bits on every machine.", "juno"};
   app.set_version_flag("--version", api::version_text());
   app.require_subcommand(1);
@@ -88,6 +112,7 @@ int run_program(int argc, char** argv) {
   for (const Command& c : commands()) {
     CLI::App* sub = app.add_subcommand(c.name, c.help);
     if (*c.alias) sub->alias(c.alias);
+    sub->option_defaults()->always_capture_default();
     Run body = c.add(*sub);
     name_variables(*sub);
     sub->callback([&run, body] { run = body; });
@@ -102,11 +127,11 @@ int run_program(int argc, char** argv) {
   try {
     return run();
   } catch (const Error& e) {
-    fmt::print(stderr, "juno: {}\n", e.message);
-    return static_cast<int>(e.code);
+    return failed(e.code, e.message);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "juno: out of memory\n");
-    return static_cast<int>(Code::kFailed);
+    return failed(Code::kFailed, "out of memory");
+  } catch (const std::exception& e) {
+    return failed(Code::kFailed, e.what());
   }
 }
 

@@ -2,6 +2,7 @@
 #include "cli/repl.h"
 
 #include <CLI/CLI.hpp>
+#include <utility>
 
 #include "api/version.h"
 #include "cli/format.h"
@@ -11,11 +12,6 @@
 #include "cli/suggest.h"
 
 namespace juno::cli {
-namespace {
-
-void say(const std::string& text) { fmt::print(stderr, "{}\n", text); }
-
-}  // namespace
 
 const Repl::Slash Repl::kSlashes[] = {
     {"/help", "what can be typed here", &Repl::help},
@@ -28,67 +24,84 @@ const Repl::Slash Repl::kSlashes[] = {
     {"/exit", "leave (also Ctrl-D)", &Repl::exit},
 };
 
-Repl::Repl(api::Session& session, SamplingOptions sampling, Conversation conversation, bool raw)
-    : session_(session), sampling_(std::move(sampling)), conversation_(std::move(conversation)), raw_(raw) {}
+Repl::Repl(api::Session& session, ReplOptions options, Conversation conversation)
+    : session_(session),
+      options_(std::move(options)),
+      conversation_(std::move(conversation)),
+      editor_(state_file("history")),
+      last_(state_file("last.json")) {}
 
 int Repl::run() {
   const api::Info& info = session_.info();
-  say(fmt::format("Juno {} · {} · context {} · {} {}, {} threads · /help for help, Ctrl-D to leave", kVersion,
-                  printable(info.name.empty() ? info.path : info.name), info.context, info.backend, info.isa, info.threads));
-  LineEditor editor(state_file("history"));
+  if (!options_.quiet) {
+    tell(fmt::format("Juno {} · {} · context {} · {} {}, {} thread{} · /help for help, Ctrl-D to leave", kVersion,
+                    printable(info.name.empty() ? info.path : info.name), info.context, info.backend, info.isa, info.threads,
+                    info.threads == 1 ? "" : "s"));
+  }
   bool asked = false;
-  int status = 0;
   while (!done_) {
-    std::string line;
-    const LineEditor::End end = editor.read("> ", line);
+    std::string text;
+    const LineEditor::End end = read_message(text);
     if (end == LineEditor::End::kEof) break;
     if (end == LineEditor::End::kInterrupt) {
-      if (asked) {
-        status = static_cast<int>(Code::kInterrupted);
-        break;
-      }
-      asked = true;
-      say("Ctrl-C again leaves; so does Ctrl-D.");
+      if (std::exchange(asked, true)) return static_cast<int>(Code::kInterrupted);
+      tell("Ctrl-C again leaves; so does Ctrl-D.");
       continue;
     }
     asked = false;
-    if (line.find_first_not_of(" \t\n") == std::string::npos) continue;
-    try {
-      if (line.front() == '/') command(line);
-      else answer(line);
-    } catch (const Error& e) {
-      say("juno: " + e.message);
+    obey(text);
+  }
+  if (!options_.quiet && !last_.empty() && !conversation_.messages.empty()) tell("The conversation is kept: /load brings it back.");
+  return 0;
+}
+
+// A line that ends in a backslash goes on in the next one.
+LineEditor::End Repl::read_message(std::string& text) {
+  LineEditor::End end = editor_.read("> ", text);
+  while (end == LineEditor::End::kLine && text.ends_with('\\')) {
+    std::string more;
+    end = editor_.read("| ", more);
+    text.back() = '\n';
+    text += more;
+    if (end == LineEditor::End::kInterrupt) {  // takes the message back, leaves nothing
+      text.clear();
+      return LineEditor::End::kLine;
     }
   }
-  if (const std::string last = state_file("last.json"); !last.empty() && !conversation_.messages.empty()) {
-    conversation_.save(last);
-    say("The conversation is kept: /load brings it back.");
+  return end;
+}
+
+void Repl::obey(const std::string& text) {
+  if (text.find_first_not_of(" \t\n") == std::string::npos) return;
+  try {
+    if (text.front() == '/') command(text);
+    else answer(text);
+  } catch (const Error& e) {
+    tell("juno: " + e.message);
   }
-  return status;
 }
 
 void Repl::answer(const std::string& text) {
-  const auto show = [](std::string_view piece) { print(std::string(piece)); };
   std::vector<api::Message> messages = conversation_.messages;
   messages.push_back({"user", text});
+  const api::Generation& how = options_.sampling.generation;
   const api::Reply reply = [&] {
     const Interruptible scope(session_);
-    return take(raw_ ? session_.complete(text, sampling_.generation, show)
-                     : session_.chat(messages, sampling_.generation, show));
+    return take(options_.raw ? session_.complete(text, how, show) : session_.chat(messages, how, show));
   }();
   print("\n");
-  say(end_line(reply, session_.info()));
-  if (raw_) return;
+  if (!options_.quiet) tell(end_line(reply, session_.info()));
+  if (options_.raw) return;
+  if (reply.reason == api::FinishReason::kCancelled && reply.text.empty()) return;  // nothing was said
   messages.push_back({"assistant", reply.text});
   conversation_.messages = std::move(messages);
+  if (!last_.empty()) conversation_.save(last_);
 }
 
 void Repl::command(const std::string& line) {
-  const size_t space = line.find_first_of(" \n");
-  const std::string name = line.substr(0, space);
-  const std::string argument = space == std::string::npos ? "" : line.substr(line.find_first_not_of(" \n", space) == std::string::npos
-                                                                                 ? line.size()
-                                                                                 : line.find_first_not_of(" \n", space));
+  const size_t end = std::min(line.find_first_of(" \n"), line.size());
+  const std::string name = line.substr(0, end);
+  const std::string argument = line.substr(std::min(line.find_first_not_of(" \n", end), line.size()));
   std::vector<std::string> names;
   for (const Slash& slash : kSlashes) {
     if (name == slash.name) return (this->*slash.act)(argument);
@@ -99,40 +112,43 @@ void Repl::command(const std::string& line) {
 }
 
 void Repl::help(const std::string&) {
-  for (const Slash& slash : kSlashes) say(fmt::format("  {:<8} {}", slash.name, slash.help));
-  say("  Ctrl-C ends an answer and keeps what was said. A pasted text of many lines is one message.");
+  for (const Slash& slash : kSlashes) tell(fmt::format("  {:<8} {}", slash.name, slash.help));
+  tell("  A line that ends in \\ goes on in the next; a pasted text of many lines is one message. A blank before a");
+  tell("  slash makes it text. Ctrl-C ends an answer and keeps what was said. Ctrl-R searches what was typed before.");
 }
 
 void Repl::reset(const std::string&) {
   conversation_.reset();
-  say("The conversation is forgotten.");
+  tell("The conversation is forgotten.");
 }
 
 void Repl::system(const std::string& text) {
   conversation_.set_system(text);
-  say(text.empty() ? "No system message." : "The system message is set.");
+  tell(text.empty() ? "No system message." : "The system message is set.");
 }
 
 void Repl::save(const std::string& path) {
   if (path.empty()) fail(Code::kUsage, "[cli] /save needs a file");
   conversation_.save(path);
-  say(fmt::format("{} messages written to {}.", conversation_.messages.size(), path));
+  tell(fmt::format("{} messages written to {}.", conversation_.messages.size(), printable(path)));
 }
 
 void Repl::load(const std::string& path) {
-  const std::string from = path.empty() ? state_file("last.json") : path;
+  const std::string& from = path.empty() ? last_ : path;
+  if (from.empty()) fail(Code::kUsage, "[cli] /load needs a file: there is no folder that keeps the last conversation");
   conversation_ = Conversation::load(from);
-  say(fmt::format("{} messages read from {}.", conversation_.messages.size(), from));
+  tell(fmt::format("{} messages read from {}.", conversation_.messages.size(), printable(from)));
 }
 
 void Repl::set(const std::string& assignment) {
   // The same options, ranges and messages as on the command line.
-  SamplingOptions changed = sampling_;
+  SamplingOptions changed = options_.sampling;
   CLI::App options;
+  options.option_defaults()->always_capture_default();
   add_sampling_options(options, changed);
   if (assignment.empty()) {
     for (const CLI::Option* o : options.get_options())
-      if (!o->get_default_str().empty()) say(fmt::format("  {:<20} {}", o->get_lnames().front(), o->get_default_str()));
+      if (!o->get_default_str().empty()) tell(fmt::format("  {:<20} {}", o->get_lnames().front(), o->get_default_str()));
     return;
   }
   const size_t space = assignment.find_first_of(" =");
@@ -142,20 +158,20 @@ void Repl::set(const std::string& assignment) {
   } catch (const CLI::ParseError& e) {
     fail(Code::kUsage, "[cli] {}", e.what());
   }
-  sampling_ = std::move(changed);
+  options_.sampling = std::move(changed);
 }
 
 void Repl::stats(const std::string&) {
   const api::Stats s = session_.total();
   const api::Info& i = session_.info();
   const api::Memory memory = session_.memory(i.context);
-  say(fmt::format("  prompts    {} tokens ({} cached) in {:.2f} s, {} of weights read", s.prompt_tokens, s.cached_tokens,
+  tell(fmt::format("  prompts    {} tokens ({} cached) in {:.2f} s, {} of weights read", s.prompt_tokens, s.cached_tokens,
                   s.prefill_seconds, human_bytes(s.prefill_bytes)));
-  say(fmt::format("  replies    {} tokens in {:.2f} s, {} of weights read", s.new_tokens, s.decode_seconds,
+  tell(fmt::format("  replies    {} tokens in {:.2f} s, {} of weights read", s.new_tokens, s.decode_seconds,
                   human_bytes(s.decode_bytes)));
-  say(fmt::format("  memory     weights {} (mapped), keys and values {} for {} positions", human_bytes(memory.weights),
+  tell(fmt::format("  memory     weights {} (mapped), keys and values {} for {} positions", human_bytes(memory.weights),
                   human_bytes(memory.kv), i.context));
-  say(fmt::format("  ran on     {} {}, {} threads, activations {}; {} operations elsewhere", i.backend, i.isa, i.threads,
+  tell(fmt::format("  ran on     {} {}, {} threads, activations {}; {} operations elsewhere", i.backend, i.isa, i.threads,
                   i.activations, s.declined));
 }
 

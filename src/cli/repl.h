@@ -3,13 +3,20 @@
 #pragma once
 #include "api/session.h"
 #include "cli/conversation.h"
+#include "cli/line_editor.h"
 #include "cli/options.h"
 
 namespace juno::cli {
 
+struct ReplOptions {
+  SamplingOptions sampling;
+  bool raw = false;    // each line is continued as it stands, without a template or history
+  bool quiet = false;  // replies only
+};
+
 class Repl {
  public:
-  Repl(api::Session& session, SamplingOptions sampling, Conversation conversation, bool raw);
+  Repl(api::Session& session, ReplOptions options, Conversation conversation);
 
   // Returns the exit status: 0 after Ctrl-D and /exit, 130 after Ctrl-C.
   int run();
@@ -22,6 +29,8 @@ class Repl {
   };
   static const Slash kSlashes[];
 
+  LineEditor::End read_message(std::string& text);
+  void obey(const std::string& text);
   void answer(const std::string& text);
   void command(const std::string& line);
   void help(const std::string&);
@@ -34,9 +43,10 @@ class Repl {
   void exit(const std::string&);
 
   api::Session& session_;
-  SamplingOptions sampling_;
+  ReplOptions options_;
   Conversation conversation_;
-  bool raw_;  // each line is continued as it stands, without a template or history
+  LineEditor editor_;
+  std::string last_;  // the file that keeps the conversation; "": none can be kept
   bool done_ = false;
 };
 

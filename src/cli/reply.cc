@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/reply.h"
 
-#include <fmt/format.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/format.h"
 
 namespace juno::cli {
 namespace {
@@ -14,6 +17,8 @@ double per_second(double amount, double seconds) { return seconds > 0 ? amount /
 double decode_rate(const api::Stats& s) { return per_second(static_cast<double>(s.new_tokens - 1), s.decode_seconds); }
 
 }  // namespace
+
+void show(std::string_view piece) { print(isatty(STDOUT_FILENO) ? harmless(piece) : std::string(piece)); }
 
 const char* reason_text(api::FinishReason reason) {
   static constexpr const char* kText[] = {"stop", "length", "cancelled", "error"};
