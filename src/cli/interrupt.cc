@@ -11,32 +11,23 @@ namespace {
 
 // A signal handler has no other way to its session.
 std::atomic<api::Session*> running{nullptr};
-std::atomic<bool> seen{false};
 
 void on_signal(int) {
-  seen = true;
   if (api::Session* session = running) session->cancel();
-}
-
-void handle(void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigaction(SIGINT, &action, nullptr);
 }
 
 }  // namespace
 
 Interruptible::Interruptible(api::Session& session) {
-  seen = false;
   running = &session;
-  handle(on_signal);
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, &before_);
 }
 
 Interruptible::~Interruptible() {
-  handle(SIG_DFL);
+  sigaction(SIGINT, &before_, nullptr);
   running = nullptr;
 }
-
-bool Interruptible::interrupted() const { return seen; }
 
 }  // namespace juno::cli

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <cwchar>
 
@@ -64,6 +65,14 @@ struct LineEditor::Impl {
     return CC_REFRESH;
   }
 
+  static unsigned char suspend(EditLine* editor, wint_t) {
+    to_terminal(kPasteOff);
+    std::raise(SIGTSTP);  // libedit puts the terminal back before and after
+    to_terminal(kPasteOn);
+    el_wset(editor, EL_REFRESH);
+    return CC_REDISPLAY;
+  }
+
   // Everything up to ESC [ 201 ~ is text: newlines stay, other control characters are dropped.
   static unsigned char paste(EditLine* editor, wint_t) {
     static constexpr wchar_t kEnd[] = L"\x1b[201~";
@@ -106,8 +115,11 @@ LineEditor::LineEditor(std::string history) : impl_(std::make_unique<Impl>()) {
   el_wset(self.editor, EL_HIST, history_w, self.history);
   el_wset(self.editor, EL_ADDFN, L"juno-interrupt", L"Leave or empty the line", &Impl::interrupt);
   el_wset(self.editor, EL_ADDFN, L"juno-paste", L"Insert a bracketed paste", &Impl::paste);
+  el_wset(self.editor, EL_ADDFN, L"juno-suspend", L"Suspend the program", &Impl::suspend);
+  el_wset(self.editor, EL_SIGNAL, 1);
   el_wset(self.editor, EL_SETTY, L"-d", L"-isig", nullptr);
   el_wset(self.editor, EL_BIND, L"^C", L"juno-interrupt", nullptr);
+  el_wset(self.editor, EL_BIND, L"^Z", L"juno-suspend", nullptr);
   el_wset(self.editor, EL_BIND, L"\x1b[200~", L"juno-paste", nullptr);
   el_wset(self.editor, EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
   el_source(self.editor, nullptr);
@@ -124,11 +136,15 @@ LineEditor::End LineEditor::read(const std::string& prompt, std::string& text) {
   Impl& self = *impl_;
   self.prompt.assign(prompt.begin(), prompt.end());  // ASCII
   self.interrupted = false;
+  el_wset(self.editor, EL_PREP_TERM, 1);  // before the prompt is seen: a Ctrl-C that answers it must find its key
   to_terminal(kPasteOn);
   int count = 0;
   const wchar_t* line = el_wgets(self.editor, &count);
   to_terminal(kPasteOff);
-  if (!line || count <= 0) return self.interrupted ? End::kInterrupt : End::kEof;
+  if (!line || count <= 0) {
+    to_terminal("\n");
+    return self.interrupted ? End::kInterrupt : End::kEof;
+  }
   HistEventW event;
   if (count > 1) history_w(self.history, &event, H_ENTER, line);
   text = narrow(line);

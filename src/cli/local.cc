@@ -16,7 +16,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  SamplingOptions sampling;
+  api::Generation generation;
   std::optional<std::string> prompt;
   std::string prompt_file, system, load;
   bool no_chat = false, quiet = false, json = false, verbose = false;
@@ -43,10 +43,10 @@ void refuse_missing(CLI::App& app) {
 int one_turn(api::Session& session, const Options& o, const Conversation& conversation) {
   const Interruptible scope(session);
   const api::OnText on_text = o.json ? api::OnText{} : show;
-  const api::Reply reply = take(o.no_chat ? session.complete(conversation.messages.back().content, o.sampling.generation, on_text)
-                                          : session.chat(conversation.messages, o.sampling.generation, on_text));
+  const api::Reply reply = take(o.no_chat ? session.complete(conversation.messages.back().content, o.generation, on_text)
+                                          : session.chat(conversation.messages, o.generation, on_text));
   if (o.json) {
-    const auto json = reply_json(reply, session.info(), o.sampling.generation.sampling.seed);
+    const auto json = reply_json(reply, session.info(), o.generation.sampling.seed);
     print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } else {
     print("\n");
@@ -79,7 +79,7 @@ int chat(const Options& o) {
 
   Conversation conversation = o.load.empty() ? Conversation{} : Conversation::load(o.load);
   if (!o.system.empty()) conversation.set_system(o.system);
-  if (!text) return Repl(*session, {o.sampling, o.no_chat, o.quiet}, std::move(conversation)).run();
+  if (!text) return Repl(*session, {o.generation, o.no_chat, o.quiet}, std::move(conversation)).run();
   conversation.messages.push_back({"user", *text});
   return one_turn(*session, o, conversation);
 }
@@ -88,10 +88,10 @@ int chat(const Options& o) {
 
 Run add_local(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  o->sampling.generation.max_tokens = 200;
-  o->sampling.generation.sampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f};
+  o->generation.max_tokens = 200;
+  o->generation.sampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f};
   add_model_options(app, o->model);
-  add_sampling_options(app, o->sampling);
+  add_sampling_options(app, o->generation);
   CLI::Option* seed = app.get_option("--seed")->default_str("random");
   app.add_option("--chat-template", o->model.session.chat_template, "A built-in template's name or a Jinja file; else the model's own");
   app.add_option("--system", o->system, "System message");
@@ -104,7 +104,7 @@ Run add_local(CLI::App& app) {
   app.add_flag("--verbose,-v", o->verbose, "Say more on stderr");
   refuse_missing(app);
   return [o, seed] {
-    if (seed->count() == 0) o->sampling.generation.sampling.seed = std::random_device{}();
+    if (seed->count() == 0) o->generation.sampling.seed = std::random_device{}();
     return chat(*o);
   };
 }

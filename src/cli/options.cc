@@ -52,9 +52,9 @@ std::unique_ptr<api::Session> open_session(const ModelOptions& options, const Lo
   return take(api::Session::open(session));
 }
 
-void add_sampling_options(CLI::App& app, SamplingOptions& o) {
-  engine::SamplingParams& s = o.generation.sampling;
-  app.add_option("--max-tokens,-n", o.generation.max_tokens, "New tokens at most; -1: to the context's end")
+void add_sampling_options(CLI::App& app, api::Generation& generation) {
+  api::SamplingParams& s = generation.sampling;
+  app.add_option("--max-tokens,-n", generation.max_tokens, "New tokens at most; -1: to the context's end")
       ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40));
   app.add_option("--temperature", s.temperature, "0: always the most probable token")->check(CLI::Range(0.0, 100.0));
   app.add_option("--top-k", s.top_k, "Keep the K most probable; 0: all")->check(CLI::NonNegativeNumber);
@@ -69,8 +69,9 @@ void add_sampling_options(CLI::App& app, SamplingOptions& o) {
   app.add_option("--presence-penalty", s.presence_penalty, "Subtract from tokens seen")->check(CLI::Range(-2.0, 2.0));
   app.add_option("--frequency-penalty", s.frequency_penalty, "Subtract for each time seen")->check(CLI::Range(-2.0, 2.0));
   app.add_option("--seed", s.seed, "Random seed; without it, a new one each time");
-  app.add_option("--stop", o.generation.stop, "End the reply before this text (may be given several times)")
-      ->default_str("");
+  app.add_option("--stop", generation.stop, "End the reply before this text (may be given several times)")
+      ->default_str("")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option_function<std::vector<std::string>>(
       "--logit-bias",
       [&s](const std::vector<std::string>& pairs) {
@@ -81,7 +82,8 @@ void add_sampling_options(CLI::App& app, SamplingOptions& o) {
                                     parse_number<float>(std::string_view(pair).substr(eq + 1), "--logit-bias"));
         }
       },
-      "ID=VALUE, added to the logit of a token (may be given several times)");
+      "ID=VALUE, added to the logit of a token (may be given several times)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 std::string read_text(const std::string& path) {

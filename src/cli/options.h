@@ -19,11 +19,7 @@ struct ModelOptions {
 void add_model_options(CLI::App& app, ModelOptions& options);
 std::unique_ptr<api::Session> open_session(const ModelOptions& options, const Log& log);
 
-struct SamplingOptions {
-  api::Generation generation;
-  std::vector<std::string> logit_bias;  // "ID=VALUE"
-};
-void add_sampling_options(CLI::App& app, SamplingOptions& options);
+void add_sampling_options(CLI::App& app, api::Generation& generation);
 
 // The whole of a file, or of stdin for "-".
 std::string read_text(const std::string& path);

@@ -112,7 +112,7 @@ int run_program(int argc, char** argv) {
   for (const Command& c : commands()) {
     CLI::App* sub = app.add_subcommand(c.name, c.help);
     if (*c.alias) sub->alias(c.alias);
-    sub->option_defaults()->always_capture_default();
+    sub->option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     Run body = c.add(*sub);
     name_variables(*sub);
     sub->callback([&run, body] { run = body; });

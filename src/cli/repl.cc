@@ -2,6 +2,7 @@
 #include "cli/repl.h"
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <utility>
 
 #include "api/version.h"
@@ -38,6 +39,7 @@ int Repl::run() {
                     printable(info.name.empty() ? info.path : info.name), info.context, info.backend, info.isa, info.threads,
                     info.threads == 1 ? "" : "s"));
   }
+  std::signal(SIGINT, SIG_IGN);  // where nothing is answered and no line is edited
   bool asked = false;
   while (!done_) {
     std::string text;
@@ -84,7 +86,7 @@ void Repl::obey(const std::string& text) {
 void Repl::answer(const std::string& text) {
   std::vector<api::Message> messages = conversation_.messages;
   messages.push_back({"user", text});
-  const api::Generation& how = options_.sampling.generation;
+  const api::Generation& how = options_.generation;
   const api::Reply reply = [&] {
     const Interruptible scope(session_);
     return take(options_.raw ? session_.complete(text, how, show) : session_.chat(messages, how, show));
@@ -95,7 +97,18 @@ void Repl::answer(const std::string& text) {
   if (reply.reason == api::FinishReason::kCancelled && reply.text.empty()) return;  // nothing was said
   messages.push_back({"assistant", reply.text});
   conversation_.messages = std::move(messages);
-  if (!last_.empty()) conversation_.save(last_);
+  keep();
+}
+
+// After each answer, so that nothing that ends the program takes the conversation with it.
+void Repl::keep() {
+  if (last_.empty()) return;
+  try {
+    conversation_.save(last_);
+  } catch (const Error& e) {
+    tell("warning: the conversation is not kept: " + e.message);
+    last_.clear();
+  }
 }
 
 void Repl::command(const std::string& line) {
@@ -142,7 +155,7 @@ void Repl::load(const std::string& path) {
 
 void Repl::set(const std::string& assignment) {
   // The same options, ranges and messages as on the command line.
-  SamplingOptions changed = options_.sampling;
+  api::Generation changed = options_.generation;
   CLI::App options;
   options.option_defaults()->always_capture_default();
   add_sampling_options(options, changed);
@@ -158,7 +171,7 @@ void Repl::set(const std::string& assignment) {
   } catch (const CLI::ParseError& e) {
     fail(Code::kUsage, "[cli] {}", e.what());
   }
-  options_.sampling = std::move(changed);
+  options_.generation = std::move(changed);
 }
 
 void Repl::stats(const std::string&) {

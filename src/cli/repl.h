@@ -9,7 +9,7 @@
 namespace juno::cli {
 
 struct ReplOptions {
-  SamplingOptions sampling;
+  api::Generation generation;
   bool raw = false;    // each line is continued as it stands, without a template or history
   bool quiet = false;  // replies only
 };
@@ -32,6 +32,7 @@ class Repl {
   LineEditor::End read_message(std::string& text);
   void obey(const std::string& text);
   void answer(const std::string& text);
+  void keep();
   void command(const std::string& line);
   void help(const std::string&);
   void reset(const std::string&);

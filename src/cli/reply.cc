@@ -43,6 +43,7 @@ std::string end_line(const api::Reply& reply, const api::Info& info) {
 nlohmann::ordered_json reply_json(const api::Reply& reply, const api::Info& info, uint64_t seed) {
   const api::Stats& s = reply.stats;
   return {{"text", reply.text},
+          {"ids", reply.ids},
           {"finish_reason", reason_text(reply.reason)},
           {"prompt_tokens", s.prompt_tokens},
           {"cached_tokens", s.cached_tokens},

@@ -2,9 +2,11 @@
 """The commands: what they print, what they refuse, and with which status."""
 import json
 import os
+import re
+import subprocess
 import tempfile
 
-from juno import GREEDY, SOURCE, main, run
+from juno import GREEDY, JUNO, SOURCE, environment, main, run
 
 LLAMA = os.path.join(SOURCE, "tests/data/archs/llama-untied.gguf")
 COMMANDS = ["local", "inspect", "tokenize", "detokenize", "render", "logits", "perplexity", "doctor"]
@@ -122,7 +124,7 @@ def test_logits_hash_is_the_same_for_any_split():
 def test_logits_print_floats_that_read_back():
     rows = json.loads(run("logits", "-m", LLAMA, "--ids", "1,2,3", "--positions", "0,2", "--json")[1])
     assert len(rows) == 2 and len(rows[0]) == 320
-    refused("logits", "-m", LLAMA, "--ids", "1,99999", says=b"99999")
+    refused("logits", "-m", LLAMA, "--ids", "1,99999", status=65, says=b"99999")
     refused("logits", "-m", LLAMA, "--ids", "1,x", says=b"x")
     refused("logits", "-m", LLAMA, "--ids", "1,2", "--positions", "5", says=b"5")
 
@@ -146,6 +148,51 @@ def test_a_model_without_a_template_refuses_to_chat():
     err = refused("local", "-m", LLAMA, "--prompt", "x", status=78, says=b"--chat-template")
     assert b"chat_template" in err
     assert run("local", "-m", LLAMA, "--no-chat", "--prompt", "x", "--max-tokens", "3", *GREEDY)[0] in (0, 65)
+
+def test_a_prompt_that_does_not_fit_names_both_numbers():
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("a b " * 250_000)
+        f.flush()
+        for extra in ((), ("--no-chat",)):
+            err = refused("local", "--prompt-file", f.name, "--context", "512", *extra, status=65, says=b"512")
+            assert re.search(rb"has \d{6,} tokens", err), err
+
+
+def test_inputs_that_are_none():
+    refused("local", "--prompt", "", says=b"empty")
+    refused("local", "--prompt-file", "/nowhere", status=66, says=b"/nowhere")
+    refused("local", "--prompt-file", SOURCE, status=66, says=b"directory")
+    refused("local", "--prompt-file", os.devnull, status=65, says=b"empty")
+    refused("local", "-m", SOURCE, "--prompt", "x", status=66, says=SOURCE.encode())
+    refused("local", "-m", __file__, "--prompt", "x", status=65, says=b"GGUF")
+    refused("local", "--chat-template", "chatmI", "--prompt", "x", status=66, says=b"chatml")
+    refused("local", "--load", __file__, "--prompt", "x", status=65, says=b"not a saved conversation")
+    refused("local", "--activations", "int9", "--prompt", "x", says=b"int8x2")
+    refused("local", "--isa", "sse9", "--prompt", "x", says=b"avx2")
+    refused("render", "--template", "chatml", "--messages", __file__, status=65, says=b"JSON")
+
+
+def test_text_that_is_not_utf8_is_answered():
+    status, out, _ = run("local", *GREEDY, "--max-tokens", "5", "--quiet", stdin=b"caf\xe9 \xff\xfe \xf0\x9f")
+    assert status == 0 and out
+    out.decode()
+
+
+def test_closed_streams_are_no_crash():
+    with tempfile.TemporaryDirectory() as state:
+        for redirect, expected in (("<&-", 0), (">&-", 1), ("2>&-", 0), ("<&- >&- 2>&-", 1), (">/dev/full", 1), ("2>/dev/full", 0)):
+            p = subprocess.run(["bash", "-c", f'"$0" local --prompt Hi --max-tokens 3 {redirect}', JUNO], stdin=subprocess.DEVNULL,
+                               capture_output=True, env=environment(state), timeout=60)
+            assert p.returncode == expected, (redirect, p)
+        p = subprocess.run(["bash", "-c", '"$0" local <&-', JUNO], capture_output=True, env=environment(state), timeout=60)
+        assert p.returncode == 0 and p.stdout == b"", p
+
+
+def test_of_an_option_given_twice_the_last_counts():
+    reply = json.loads(run("local", *GREEDY, "--prompt", "x", "--json", "--max-tokens", "9", "--max-tokens", "2")[1])
+    assert reply["tokens"] == 2 and len(reply["ids"]) == 2
+    stops = run("local", *GREEDY, "--prompt", "Who are you?", "--quiet", "--stop", "Juno", "--stop", "comes")[1]
+    assert stops == b"I am the demo model that \n", stops
 
 
 if __name__ == "__main__":

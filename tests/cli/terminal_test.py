@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chat at a terminal: pasting, interrupting, leaving, coming back."""
+import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -20,7 +22,7 @@ def chat(*args, **kw):
 
 def test_C76_a_paste_of_many_lines_is_one_message():
     t = chat("--context", "1024", "--system", "x")
-    lines = [b"a" if i % 50 else b"  b\tc\x07\x1b" for i in range(500)]
+    lines = [b"a" if i % 5 == 4 else b"" if i % 50 else b"  b\tc\x07\x1b" for i in range(500)]
     t.send(PASTE_ON + b"\r".join(lines) + PASTE_OFF)
     t.quiet(1.0)                       # shown, not sent
     t.send(b"\x7f")                    # editable: the last character goes
@@ -32,11 +34,10 @@ def test_C76_a_paste_of_many_lines_is_one_message():
         path = os.path.join(folder, "saved.json")
         t.send(f"/save {path}\r".encode())
         t.expect(rb"messages written")
-        import json
         messages = json.load(open(path))["messages"]
     users = [m["content"] for m in messages if m["role"] == "user"]
     assert len(users) == 1, users
-    expected = "\n".join("a" if i % 50 else "  b c" for i in range(500))[:-1] + "z"
+    expected = "\n".join("a" if i % 5 == 4 else "" if i % 50 else "  b c" for i in range(500))[:-1] + "z"
     assert users[0] == expected, users[0][-40:]
     t.send(b"\x04")
     assert t.status() == 0
@@ -50,6 +51,50 @@ def test_C76_a_short_paste_is_sent_by_one_enter():
     t.expect(END)
     t.send(b"/stats\r")
     t.expect(rb"ran on")
+    t.send(b"\x04")
+    assert t.status() == 0
+
+
+def test_a_line_that_ends_in_a_backslash_goes_on():
+    t = chat()
+    t.send(b"Hello\\\r")
+    t.expect(rb"\| $")
+    t.send(b"who are you?\r")
+    t.expect(END)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "saved.json")
+        t.send(f"/save {path}\r".encode())
+        t.expect(rb"2 messages written")
+        assert json.load(open(path))["messages"][0]["content"] == "Hello\nwho are you?"
+    t.send(b"taken back\\\r")
+    t.expect(rb"\| $")
+    t.send(b"\x03")
+    t.expect(PROMPT)
+    t.send(b"\x04")
+    assert t.status() == 0
+
+
+def test_C77_a_killed_chat_can_be_resumed():
+    t = chat()
+    t.send(b"Who are you?\r")
+    t.expect(END)
+    os.kill(t.pid, signal.SIGKILL)
+    assert t.status() == -signal.SIGKILL
+    again = Terminal("local", *GREEDY, state=t.state)
+    again.expect(PROMPT)
+    again.send(b"/load\r")
+    again.expect(rb"2 messages read")
+    again.send(b"\x04")
+    assert again.status() == 0
+
+
+def test_a_chat_needs_no_folder_for_its_state():
+    t = Terminal("local", *GREEDY, "--max-tokens", "4", "--quiet", state="/proc/nowhere", columns=20, lines=5)
+    t.expect(PROMPT)
+    t.send(b"A question that is longer than the terminal is wide, and then some more?\r")
+    assert b"elsewhere" not in t.expect(rb"2004l.*\n[^\n]*> $")
+    t.send(b"/load\r")
+    t.expect(rb"needs a file")
     t.send(b"\x04")
     assert t.status() == 0
 
