@@ -71,6 +71,12 @@ class Terminal:
         seen, self.seen = self.seen, b""
         return seen
 
+    def leave(self):
+        """Ctrl-D at the prompt. It must not come while lines are read by the terminal itself: there it is no key."""
+        self.quiet(0.3)
+        self.send(b"\x04")
+        assert self.status() == 0
+
     def status(self, timeout=10):
         """The exit status, -signal after one."""
         until = time.monotonic() + timeout

@@ -39,8 +39,7 @@ def test_C76_a_paste_of_many_lines_is_one_message():
     assert len(users) == 1, users
     expected = "\n".join("a" if i % 5 == 4 else "" if i % 50 else "  b c" for i in range(500))[:-1] + "z"
     assert users[0] == expected, users[0][-40:]
-    t.send(b"\x04")
-    assert t.status() == 0
+    t.leave()
 
 
 def test_C76_a_short_paste_is_sent_by_one_enter():
@@ -51,8 +50,7 @@ def test_C76_a_short_paste_is_sent_by_one_enter():
     t.expect(END)
     t.send(b"/stats\r")
     t.expect(rb"ran on")
-    t.send(b"\x04")
-    assert t.status() == 0
+    t.leave()
 
 
 def test_a_line_that_ends_in_a_backslash_goes_on():
@@ -70,8 +68,7 @@ def test_a_line_that_ends_in_a_backslash_goes_on():
     t.expect(rb"\| $")
     t.send(b"\x03")
     t.expect(PROMPT)
-    t.send(b"\x04")
-    assert t.status() == 0
+    t.leave()
 
 
 def test_C77_a_killed_chat_can_be_resumed():
@@ -84,8 +81,7 @@ def test_C77_a_killed_chat_can_be_resumed():
     again.expect(PROMPT)
     again.send(b"/load\r")
     again.expect(rb"2 messages read")
-    again.send(b"\x04")
-    assert again.status() == 0
+    again.leave()
 
 
 def test_a_chat_needs_no_folder_for_its_state():
@@ -95,8 +91,7 @@ def test_a_chat_needs_no_folder_for_its_state():
     assert b"elsewhere" not in t.expect(rb"2004l.*\n[^\n]*> $")
     t.send(b"/load\r")
     t.expect(rb"needs a file")
-    t.send(b"\x04")
-    assert t.status() == 0
+    t.leave()
 
 
 def test_C77_ctrl_c_ends_the_answer_and_keeps_what_was_said():
@@ -113,8 +108,7 @@ def test_C77_ctrl_c_ends_the_answer_and_keeps_what_was_said():
     again.expect(PROMPT)
     again.send(b"/load\r")
     again.expect(rb"2 messages read")
-    again.send(b"\x04")
-    assert again.status() == 0
+    again.leave()
 
 
 def test_C77_ctrl_c_at_an_empty_prompt_asks_once():
@@ -132,14 +126,12 @@ def test_C77_ctrl_c_empties_a_line_that_has_text():
     t.send(b"\x03")
     t.send(b"/set\r")
     t.expect(rb"temperature")
-    t.send(b"\x04")
-    assert t.status() == 0
+    t.leave()
 
 
 def test_C77_ctrl_d_leaves_with_status_0():
     t = chat()
-    t.send(b"\x04")
-    assert t.status() == 0
+    t.leave()
 
 
 def test_slash_commands_are_suggested_and_set_is_checked():
@@ -154,8 +146,7 @@ def test_slash_commands_are_suggested_and_set_is_checked():
     t.expect(rb"system message is set")
     t.send(b"/reset\r")
     t.expect(rb"forgotten")
-    t.send(b"\x04")
-    assert t.status() == 0
+    t.leave()
 
 
 def test_C78_the_end_of_input_ends_the_program_within_a_second():
