@@ -3,7 +3,6 @@
 #pragma once
 #include "backend/cpu/vec/lanes.h"
 #include "backend/cpu/vec/pack.h"
-#include "backend/cpu/vec/unpack.h"
 #include "quant/dot.h"
 #include "quant/formats.h"
 
@@ -30,12 +29,12 @@ JUNO_BOTH WeightRow<Number> weight_row(const Product& p, std::byte* scratch, int
 
 template <class F>
 JUNO_BOTH void unpack_numbers(const typename F::Block& block, int16_t* v) {
-  unpack_block<F>(block, v);
+  quant::unpack<F>(block, v);
 }
 template <class F>
 JUNO_BOTH void unpack_numbers(const typename F::Block& block, float* v) {
   int16_t whole[F::block_size];
-  unpack_block<F>(block, whole);
+  quant::unpack<F>(block, whole);
   for (int i = 0; i < F::block_size; ++i) v[i] = static_cast<float>(whole[i]);
 }
 
