@@ -127,14 +127,15 @@ Tensor Executor::norm(const Tensor& x, const Norm& w) {
 }
 
 // Computed when a pass first meets a Rope, kept until it ends.
-const Tensor& Executor::rope_table(const Rope& rope) {
+Tensor Executor::rope_table(const Rope& rope) {
   for (const RopeTable& known : rope_tables_)
     if (same_table(*known.rope, rope)) return known.table;
   Tensor table{
       .shape = {.rows = batch_.positions.cols(), .cols = 2 * static_cast<int64_t>(rope.freq.size())}};
   table.data = arena_.keep(bytes_of(table));
   launch(Verb::kRope, 0, [&](std::byte*) { do_rope_table(table, rope, batch_.positions); });
-  return rope_tables_.emplace_back(&rope, table).table;
+  rope_tables_.push_back({&rope, table});
+  return table;
 }
 
 Tensor Executor::rope(const Tensor& x, const Rope& rope) {
