@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/fp_env.h"
 #include "ops/weight.h"
 
 namespace juno::ops {
@@ -55,13 +54,12 @@ Tensor Executor::make(int64_t rows, int64_t cols, DType dtype) {
   return y;
 }
 
-// Runs a kernel with its scratch memory, in our floating-point mode, timed; while planning, only reserves.
+// Runs a kernel with its scratch memory,, timed; while planning, only reserves.
 template <class Kernel>
 void Executor::launch(Verb verb, size_t scratch, Kernel&& kernel) {
   const size_t mark = arena_.mark();
   auto* memory = static_cast<std::byte*>(arena_.take(scratch));
   if (!arena_.measuring()) {
-    const FpEnv mode;
     const Recorder::Timer timer(recorder_, static_cast<int>(verb));
     try {
       kernel(memory);

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <new>
 
-#include "base/fp_env.h"
 #include "ops/harness.h"
 #include "ops/host_device.h"
 #include "ops/reference.h"
@@ -149,28 +148,6 @@ TEST(Executor, NamesTheFirstLayerThatHandsOnANaN) {
   op.check_layers(true);
   forward(at.batch);
   EXPECT_EQ(op.bad_layer(), 1);
-}
-
-TEST(Executor, KeepsTheBitsOfItsHostsFloatingPointMode) {
-#if defined(__x86_64__)
-  constexpr FpEnv::Word kFlush = 0x9fc0;  // FTZ and DAZ, as -ffast-math sets them
-  Memory memory(9);
-  const Positions at(1);
-  Reference op;
-  const Tensor x = memory.f32(1, 64, -0x1p-130f, 0x1p-130f);
-  const auto body = [&](Ops& o) { return o.scale(x, 0.5f); };
-  const auto want = run(op, at.batch, body);
-  const FpEnv::Word before = FpEnv::get();
-  FpEnv::set(kFlush);
-  const auto bits = run(op, at.batch, body);
-  const FpEnv::Word after = FpEnv::get();
-  FpEnv::set(before);
-  EXPECT_EQ(bits, want);
-  EXPECT_EQ(after, kFlush);
-  EXPECT_NE(want[0] & 0x7fffffff, 0u);
-#else
-  GTEST_SKIP() << "the mode word of this processor is not in the test";
-#endif
 }
 
 TEST(HostDevice, GivesZeroedAlignedMemoryOrAnError) {
