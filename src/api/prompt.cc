@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/prompt.h"
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "api/text.h"
 #include "gguf/reader.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
@@ -14,19 +13,6 @@ namespace {
 
 using tokenizer::ChatTemplate;
 constexpr const char* kKey = "tokenizer.chat_template";
-
-// A built-in template by its name, else a file's content.
-ChatTemplate given_template(const std::string& given) {
-  if (const auto* builtin = tokenizer::find_builtin(given))
-    return take(ChatTemplate::parse(builtin->source, given));
-  std::ifstream in(given, std::ios::binary);
-  if (!in) {
-    fail(Code::kNoInput, "[api] {} is neither a readable file nor a built-in chat template ({})", given,
-         tokenizer::builtin_names());
-  }
-  const std::string source((std::istreambuf_iterator<char>(in)), {});
-  return take(ChatTemplate::parse(source, given));
-}
 
 std::optional<std::string> text_of(const tokenizer::Tokenizer& tokenizer, std::optional<int32_t> id) {
   if (!id) return std::nullopt;
@@ -45,7 +31,7 @@ Prompt::Prompt(const gguf::Reader& file, const tokenizer::Tokenizer& tokenizer, 
                const Log& log)
     : tokenizer_(tokenizer) {
   if (!given.empty()) {
-    template_ = std::make_unique<ChatTemplate>(given_template(given));
+    template_ = std::make_unique<ChatTemplate>(take(ChatTemplate::parse(take(template_source(given)), given)));
     return;
   }
   const Result<ChatTemplate> own = guard([&] {

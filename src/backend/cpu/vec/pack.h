@@ -32,18 +32,15 @@ JUNO_BOTH PackedTile packed_tile(const Product& p, int item, int plane) {
   return {q, q + p.k * kLanes, q + (p.k + p.blocks()) * kLanes};
 }
 
-// Bits of the largest magnitude. Magnitudes order like their bits, which, unlike floats, have a fast maximum;
-// only a NaN, which the definition passes over, must be looked at one by one.
+// The largest magnitude, or NaN when there is one. Magnitudes order like their bits, which, unlike floats, have
+// a fast maximum.
 JUNO_BOTH float largest(const float* x, int n) {
   uint32_t top = 0;
   for (int i = 0; i < n; ++i) {
     const uint32_t bits = bits_of(x[i]) & 0x7fffffffu;
     top = bits > top ? bits : top;
   }
-  if (top <= 0x7f800000u) return float_of(top);
-  float a = 0;
-  for (int i = 0; i < n; ++i) a = magnitude(x[i]) > a ? magnitude(x[i]) : a;
-  return a;
+  return float_of(top);
 }
 
 // x [k] -> q [k], d [blocks]; the same as quant::quantise_activations, faster.

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages of a chat, and the file they are kept in.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "api/session.h"
+
+namespace juno::cli {
+
+struct Conversation {
+  std::vector<api::Message> messages;
+
+  // Empties all but the system message.
+  void reset();
+  void set_system(const std::string& text);  // "": none
+
+  // JSON {"juno_conversation": 1, "messages": [{"role", "content"}]}, written whole or not at all, for the user alone.
+  void save(const std::string& path) const;
+  static Conversation load(const std::string& path);
+};
+
+// Where the last conversation and the line history are kept: $XDG_STATE_HOME/juno, else ~/.local/state/juno; ""
+// when there is no home. Made if missing.
+std::string state_file(const std::string& name);
+
+}  // namespace juno::cli

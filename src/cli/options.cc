@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/options.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "cli/demo_model.h"
+
+namespace juno::cli {
+namespace {
+
+template <class T>
+T parse_number(std::string_view text, const char* what) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    fail(Code::kUsage, "[cli] {}: \"{}\" is not a number it can take", what, text);
+  return value;
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& app, ModelOptions& o) {
+  app.add_option("--model-path,-m", o.model_path, "GGUF file; without it, the demo model inside this program");
+  app.add_option("--context", o.session.context, "Positions to keep; 0: the model's own, at most 4096")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--threads,-t", o.session.threads, "CPU threads; 0: as many as this process may use")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--activations", o.session.activations, "Profile of the numerics contract")
+      ->check(CLI::IsMember({"int8", "int8x2"}));
+  app.add_option("--isa", o.session.isa, "Instruction set of the kernels; empty: the best this CPU has");
+  app.add_option("--chunk", o.session.chunk, "Prompt tokens of one forward pass; never changes a result")
+      ->check(CLI::Range(1, 4096));
+  auto* cpu = app.add_flag("--cpu", o.cpu, "Run on the CPU");
+  app.add_flag("--gpu", o.gpu, "Run on a GPU, or end with status 69 and the reason")->excludes(cpu);
+}
+
+std::unique_ptr<api::Session> open_session(const ModelOptions& options, const Log& log) {
+  api::SessionOptions session = options.session;
+  session.model_path = options.model_path;
+  session.log = log;
+  if (options.model_path.empty()) {
+    session.model_path = kDemoModelName;
+    session.model_bytes = demo_model();
+  }
+  if (options.gpu) session.backend = "cuda";
+  return take(api::Session::open(session));
+}
+
+void add_sampling_options(CLI::App& app, api::Generation& generation) {
+  api::SamplingParams& s = generation.sampling;
+  app.add_option("--max-tokens,-n", generation.max_tokens, "New tokens at most; -1: to the context's end")
+      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40));
+  app.add_option("--temperature", s.temperature, "0: always the most probable token")->check(CLI::Range(0.0, 100.0));
+  app.add_option("--top-k", s.top_k, "Keep the K most probable; 0: all")->check(CLI::NonNegativeNumber);
+  app.add_option("--top-p", s.top_p, "Keep the most probable that sum to P; 1: all")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--min-p", s.min_p, "Drop what is less probable than P times the best; 0: nothing")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--typical-p", s.typical_p, "Locally typical sampling; 1: off")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--repeat-penalty", s.repeat_penalty, "Divide the logits of recent tokens by this; 1: off")
+      ->check(CLI::Range(0.0, 10.0));
+  app.add_option("--repeat-last-n", s.repeat_last_n, "Tokens the penalties look back on; -1: all")
+      ->check(CLI::Range(-1, 1 << 30));
+  app.add_option("--presence-penalty", s.presence_penalty, "Subtract from tokens seen")->check(CLI::Range(-2.0, 2.0));
+  app.add_option("--frequency-penalty", s.frequency_penalty, "Subtract for each time seen")->check(CLI::Range(-2.0, 2.0));
+  app.add_option("--seed", s.seed, "Random seed; without it, a new one each time");
+  app.add_option("--stop", generation.stop, "End the reply before this text (may be given several times)")
+      ->default_str("")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option_function<std::vector<std::string>>(
+      "--logit-bias",
+      [&s](const std::vector<std::string>& pairs) {
+        for (const std::string& pair : pairs) {
+          const size_t eq = pair.find('=');
+          if (eq == std::string::npos) throw CLI::ValidationError("--logit-bias", "\"" + pair + "\" is not ID=VALUE");
+          s.logit_bias.emplace_back(parse_number<int32_t>(std::string_view(pair).substr(0, eq), "--logit-bias"),
+                                    parse_number<float>(std::string_view(pair).substr(eq + 1), "--logit-bias"));
+        }
+      },
+      "ID=VALUE, added to the logit of a token (may be given several times)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+std::string read_text(const std::string& path) {
+  constexpr size_t kLargest = size_t{1} << 30, kStep = 65536;
+  const bool standard = path == "-";
+  const int fd = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::string text;
+  ssize_t n = fd < 0 ? -1 : 1;
+  while (n > 0 && text.size() <= kLargest) {
+    const size_t size = text.size();
+    text.resize(size + kStep);
+    do n = ::read(fd, text.data() + size, kStep);
+    while (n < 0 && errno == EINTR);
+    text.resize(size + static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  }
+  const int why = errno;
+  if (fd >= 0 && !standard) ::close(fd);
+  if (n < 0) fail(Code::kNoInput, "[cli] cannot read {}: {}", standard ? "stdin" : path, std::strerror(why));
+  if (text.size() > kLargest) fail(Code::kBadData, "[cli] {} holds more than {} bytes", standard ? "stdin" : path, kLargest);
+  return text;
+}
+
+std::vector<int64_t> parse_numbers(const std::string& list, const char* what) {
+  std::vector<int64_t> numbers;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    numbers.push_back(parse_number<int64_t>(std::string_view(list).substr(begin, end - begin), what));
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+}  // namespace juno::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that several commands share, and what they open.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "api/session.h"
+#include "api/text.h"
+#include "cli/command.h"
+
+namespace juno::cli {
+
+// Where the model comes from and how it is run.
+struct ModelOptions {
+  std::string model_path;  // "": the demo model inside this program
+  api::SessionOptions session;
+  bool cpu = false, gpu = false;
+};
+void add_model_options(CLI::App& app, ModelOptions& options);
+std::unique_ptr<api::Session> open_session(const ModelOptions& options, const Log& log);
+
+void add_sampling_options(CLI::App& app, api::Generation& generation);
+
+// The whole of a file, or of stdin for "-".
+std::string read_text(const std::string& path);
+
+// The text side of a model; "" is the demo model.
+api::Text open_text(const std::string& path);
+
+// "0,31,64" as numbers; an error names `what`.
+std::vector<int64_t> parse_numbers(const std::string& list, const char* what);
+
+}  // namespace juno::cli

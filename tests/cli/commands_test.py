@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands: what they print, what they refuse, and with which status."""
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+from juno import GREEDY, JUNO, SOURCE, environment, main, run
+
+LLAMA = os.path.join(SOURCE, "tests/data/archs/llama-untied.gguf")
+COMMANDS = ["local", "inspect", "tokenize", "detokenize", "render", "logits", "perplexity", "doctor"]
+
+
+def refused(*args, status=2, says=b"", **kw):
+    got, out, err = run(*args, **kw)
+    assert got == status and out == b"" and says in err, (args, got, out, err)
+    return err
+
+
+def test_every_command_has_help():
+    for command in COMMANDS:
+        status, out, _ = run(command, "--help")
+        assert status == 0 and b"--help" in out, command
+        assert b"JUNO_" in out or command == "doctor", f"{command}: variables are not shown"
+    assert all(c.encode() in run("--help")[1] for c in COMMANDS)
+    assert run("gguf-info", "--help")[0] == 0
+
+
+def test_version_names_the_numerics():
+    status, out, _ = run("--version")
+    assert status == 0 and b"numerics contract 1" in out and b"int8x2" in out
+
+
+def test_unknown_words_are_refused_with_a_suggestion():
+    refused("locl", says=b"did you mean local?")
+    refused("local", "--temprature", "0", says=b"did you mean --temperature?")
+    refused("local", "--temperature", "hot", says=b"temperature")
+    refused("local", "--temperature", "-1", says=b"temperature")
+    refused("local", "--top-k", "1.5", says=b"top-k")
+    refused()
+
+
+def test_flags_without_a_feature_are_refused_by_name():
+    for flag, value in (("--nodes", "2"), ("--pType", "tensor"), ("--dtype", "f16")):
+        refused("local", flag, value, "--prompt", "x", says=flag.encode())
+    refused("local", "--gpu", "--prompt", "x", status=69, says=b"cuda")
+    refused("local", "--gpu", "--cpu", "--prompt", "x")
+
+
+def test_a_flag_beats_its_variable():
+    args = ("local", *GREEDY, "--prompt", "Who are you?", "--json")
+    assert json.loads(run(*args, JUNO_MAX_TOKENS="3")[1])["tokens"] == 3
+    assert json.loads(run(*args, "--max-tokens", "2", JUNO_MAX_TOKENS="3")[1])["tokens"] == 2
+    refused("local", "--prompt", "x", says=b"max-tokens", JUNO_MAX_TOKENS="many")
+
+
+def test_the_demo_model_introduces_itself():
+    status, out, err = run("local", "--prompt", "Who are you?", *GREEDY, "--quiet")
+    assert status == 0 and err == b"", err
+    assert out.startswith(b"I am the demo model that comes with Juno. I have about 23 million parameters"), out
+
+
+def test_json_tells_what_ran_where():
+    reply = json.loads(run("local", "--prompt", "Who are you?", *GREEDY, "--json", "--max-tokens", "5")[1])
+    assert reply["declined"] == 0 and reply["backend"] == "cpu" and reply["tokens"] == 5
+    assert reply["finish_reason"] == "length" and reply["isa"]
+
+
+def test_inspect_shows_tensors_and_memory():
+    status, out, _ = run("inspect", LLAMA, "--json")
+    report = json.loads(out)
+    assert status == 0 and report["metadata"]["general.architecture"] == "llama"
+    assert any(t["name"] == "blk.0.attn_q.weight" for t in report["tensors"])
+    memory = report["memory"]
+    kv = int(report["metadata"]["llama.attention.head_count_kv"]) * 16 * 2 * 2 * int(report["metadata"]["llama.block_count"])
+    assert memory["kv_bytes_per_token"] == kv, memory
+    text = run("inspect", LLAMA)[1].decode()
+    assert "blk.0.attn_q.weight" in text and "context" in text
+    refused("inspect", "/nowhere.gguf", status=66, says=b"/nowhere.gguf")
+
+
+def test_tokenize_and_detokenize_are_inverse():
+    text = "Grüße, 世界! <|im_start|> 🙂\n\tx".encode()
+    ids = json.loads(run("tokenize", "--json", stdin=text)[1])
+    assert b"".join(p.encode() for p in ids["pieces"][:2])
+    assert run("detokenize", stdin=json.dumps(ids).encode())[1] == text
+    assert run("detokenize", stdin=run("tokenize", stdin=text)[1])[1] == text
+    special = json.loads(run("tokenize", "--json", "--special", stdin=text)[1])
+    assert len(special["ids"]) < len(ids["ids"]), "the control token was not recognised"
+    refused("detokenize", stdin=b"1 two", says=b"two")
+    refused("detokenize", stdin=b"99999999", says=b"99999999")
+
+
+def test_render_equals_the_reference():
+    folder = os.path.join(SOURCE, "tests/data/templates")
+    expected = json.load(open(os.path.join(folder, "expected.json")))
+    checked = 0
+    for name in list(expected)[:4]:
+        for case in expected[name][:3]:
+            request = {"messages": case["messages"], "tools": case["tools"],
+                       "add_generation_prompt": case["add_generation_prompt"], **case["kwargs"]}
+            request |= {k: case[k] for k in ("bos_token", "eos_token", "unk_token")}
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+                json.dump(request, f)
+                f.flush()
+                status, out, err = run("render", "--template", os.path.join(folder, name), "--messages", f.name, "--now", case["now"])
+            if "expected" in case:
+                assert status == 0 and out.decode() == case["expected"], (name, case["case"], out, err)
+            else:
+                assert status == 65 and out == b"", (name, case["case"], status)
+            checked += 1
+    assert checked == 12
+    refused("render", "--messages", "/nowhere.json")
+
+
+def test_logits_hash_is_the_same_for_any_split():
+    ids = ",".join(str(i % 300) for i in range(70))
+    hashes = {run("logits", "-m", LLAMA, "--ids", ids, "--positions", "all", "--hash", "--chunk", str(c), "--threads", str(t),
+                  "--context", str(n))[1] for c, t, n in ((1, 1, 70), (7, 2, 128), (32, 5, 512), (512, 1, 70))}
+    assert len(hashes) == 1 and len(hashes.pop()) == 17
+
+
+def test_logits_print_floats_that_read_back():
+    rows = json.loads(run("logits", "-m", LLAMA, "--ids", "1,2,3", "--positions", "0,2", "--json")[1])
+    assert len(rows) == 2 and len(rows[0]) == 320
+    refused("logits", "-m", LLAMA, "--ids", "1,99999", status=65, says=b"99999")
+    refused("logits", "-m", LLAMA, "--ids", "1,x", says=b"x")
+    refused("logits", "-m", LLAMA, "--ids", "1,2", "--positions", "5", says=b"5")
+
+
+def test_perplexity_of_a_text():
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("The sun rises in the east and sets in the west. " * 20)
+        f.flush()
+        got = json.loads(run("perplexity", "--file", f.name, "--context", "64", "--json")[1])
+    assert got["scored"] == got["tokens"] - len(got["window_nll"]) and 1 < got["perplexity"] < 1000
+
+
+def test_doctor_tells_what_is_there():
+    report = json.loads(run("doctor", "--json")[1])
+    assert any(i["usable"] for i in report["instruction_sets"]) and report["cpu"]["threads"] >= 1
+    assert all(g["why"] for g in report["gpus"])
+    assert b"instruction sets" in run("doctor")[1]
+
+
+def test_a_model_without_a_template_refuses_to_chat():
+    err = refused("local", "-m", LLAMA, "--prompt", "x", status=78, says=b"--chat-template")
+    assert b"chat_template" in err
+    assert run("local", "-m", LLAMA, "--no-chat", "--prompt", "x", "--max-tokens", "3", *GREEDY)[0] in (0, 65)
+
+def test_a_prompt_that_does_not_fit_names_both_numbers():
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("a b " * 250_000)
+        f.flush()
+        for extra in ((), ("--no-chat",)):
+            err = refused("local", "--prompt-file", f.name, "--context", "512", *extra, status=65, says=b"512")
+            assert re.search(rb"has \d{6,} tokens", err), err
+
+
+def test_inputs_that_are_none():
+    refused("local", "--prompt", "", says=b"empty")
+    refused("local", "--prompt-file", "/nowhere", status=66, says=b"/nowhere")
+    refused("local", "--prompt-file", SOURCE, status=66, says=b"directory")
+    refused("local", "--prompt-file", os.devnull, status=65, says=b"empty")
+    refused("local", "-m", SOURCE, "--prompt", "x", status=66, says=SOURCE.encode())
+    refused("local", "-m", __file__, "--prompt", "x", status=65, says=b"GGUF")
+    refused("local", "--chat-template", "chatmI", "--prompt", "x", status=66, says=b"chatml")
+    refused("local", "--load", __file__, "--prompt", "x", status=65, says=b"not a saved conversation")
+    refused("local", "--activations", "int9", "--prompt", "x", says=b"int8x2")
+    refused("local", "--isa", "sse9", "--prompt", "x", says=b"avx2")
+    refused("render", "--template", "chatml", "--messages", __file__, status=65, says=b"JSON")
+
+
+def test_text_that_is_not_utf8_is_answered():
+    status, out, _ = run("local", *GREEDY, "--max-tokens", "5", "--quiet", stdin=b"caf\xe9 \xff\xfe \xf0\x9f")
+    assert status == 0 and out
+    out.decode()
+
+
+def test_closed_streams_are_no_crash():
+    with tempfile.TemporaryDirectory() as state:
+        for redirect, expected in (("<&-", 0), (">&-", 1), ("2>&-", 0), ("<&- >&- 2>&-", 1), (">/dev/full", 1), ("2>/dev/full", 0)):
+            p = subprocess.run(["bash", "-c", f'"$0" local --prompt Hi --max-tokens 3 {redirect}', JUNO], stdin=subprocess.DEVNULL,
+                               capture_output=True, env=environment(state), timeout=60)
+            assert p.returncode == expected, (redirect, p)
+        p = subprocess.run(["bash", "-c", '"$0" local <&-', JUNO], capture_output=True, env=environment(state), timeout=60)
+        assert p.returncode == 0 and p.stdout == b"", p
+
+
+def test_of_an_option_given_twice_the_last_counts():
+    reply = json.loads(run("local", *GREEDY, "--prompt", "x", "--json", "--max-tokens", "9", "--max-tokens", "2")[1])
+    assert reply["tokens"] == 2 and len(reply["ids"]) == 2
+    stops = run("local", *GREEDY, "--prompt", "Who are you?", "--quiet", "--stop", "Juno", "--stop", "comes")[1]
+    assert stops == b"I am the demo model that \n", stops
+
+
+if __name__ == "__main__":
+    main(globals())
