@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "api/open.h"
+#include "base/fp_env.h"
 #include "engine/reply_text.h"
 
 namespace juno::api {
@@ -100,8 +101,10 @@ Session::~Session() {
 }
 
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
-  return guard(
-      [&] { return std::unique_ptr<Session>(new Session(std::make_unique<Parts>(open_parts(options)))); });
+  return guard([&] {
+    const FpEnv mode;  // frequencies of RoPE are computed here
+    return std::unique_ptr<Session>(new Session(std::make_unique<Parts>(open_parts(options))));
+  });
 }
 
 const Info& Session::info() const { return parts_->info; }

@@ -8,22 +8,14 @@
 namespace juno {
 namespace {
 
-constexpr int kSpins = 4000;  // about 50 µs: longer than the gap between two loops of a forward pass
-
-void relax() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
+constexpr int kSpins = 200;  // about 50 µs: longer than the gap between two loops of a forward pass
 
 // Waits until the value is no longer `old`, and returns it.
 int changed(std::atomic<int>& value, int old, int spins) {
   for (int i = 0; i < spins; ++i) {
     const int now = value.load(std::memory_order_acquire);
     if (now != old) return now;
-    relax();
+    std::this_thread::yield();
   }
   value.wait(old, std::memory_order_acquire);
   return value.load(std::memory_order_acquire);

@@ -117,7 +117,7 @@ Error Runner::explain(const Piece& piece) {
   const std::string where = layer ? fmt::format("layer {} (blk.{})", *layer, *layer)
                                   : "what follows the last layer (output_norm, output)";
   return Error(
-      Code::kBadData,
+      Code::kFailed,
       fmt::format("[engine] {}: at position {} values are not finite from {} on; no token can be chosen",
                   model_.file.name(), piece.first, where));
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/fp_env.h"
 #include "ops/weight.h"
 
 namespace juno::ops {
@@ -55,13 +54,12 @@ Tensor Executor::make(int64_t rows, int64_t cols, DType dtype) {
   return y;
 }
 
-// Runs a kernel with its scratch memory, in our floating-point mode, timed; while planning, only reserves.
+// Runs a kernel with its scratch memory,, timed; while planning, only reserves.
 template <class Kernel>
 void Executor::launch(Verb verb, size_t scratch, Kernel&& kernel) {
   const size_t mark = arena_.mark();
   auto* memory = static_cast<std::byte*>(arena_.take(scratch));
   if (!arena_.measuring()) {
-    const FpEnv mode;
     const Recorder::Timer timer(recorder_, static_cast<int>(verb));
     try {
       kernel(memory);
@@ -127,14 +125,15 @@ Tensor Executor::norm(const Tensor& x, const Norm& w) {
 }
 
 // Computed when a pass first meets a Rope, kept until it ends.
-const Tensor& Executor::rope_table(const Rope& rope) {
+Tensor Executor::rope_table(const Rope& rope) {
   for (const RopeTable& known : rope_tables_)
     if (same_table(*known.rope, rope)) return known.table;
   Tensor table{
       .shape = {.rows = batch_.positions.cols(), .cols = 2 * static_cast<int64_t>(rope.freq.size())}};
   table.data = arena_.keep(bytes_of(table));
   launch(Verb::kRope, 0, [&](std::byte*) { do_rope_table(table, rope, batch_.positions); });
-  return rope_tables_.emplace_back(&rope, table).table;
+  rope_tables_.push_back({&rope, table});
+  return table;
 }
 
 Tensor Executor::rope(const Tensor& x, const Rope& rope) {

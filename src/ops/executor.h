@@ -117,7 +117,7 @@ class Executor : public Ops {
   };
 
   Tensor make(int64_t rows, int64_t cols, DType dtype = DType::kF32);
-  const Tensor& rope_table(const Rope& rope);
+  Tensor rope_table(const Rope& rope);
   template <class Kernel>
   void launch(Verb verb, size_t scratch, Kernel&& kernel);
   void count(Verb verb, uint64_t weight_bytes, std::initializer_list<Tensor> moved);

@@ -36,9 +36,15 @@ struct Sums {
   float* o;  // [value_dim]
 };
 
-// Positions [begin, end) of one chunk; k and v point at the chunk's slot 0.
-void attend_chunk(Sums& sums, const float* q, const uint16_t* k, const uint16_t* v, int begin, int end,
-                  const Attention& how, const ScoreScale& scale) {
+// The slots [begin, end) of a chunk that the mask allows; k and v point at slot 0.
+struct Chunk {
+  const uint16_t *k, *v;
+  int begin, end;
+};
+
+void attend_chunk(Sums& sums, const float* q, const Chunk& chunk, const Attention& how,
+                  const ScoreScale& scale) {
+  const auto [k, v, begin, end] = chunk;
   int32_t n[kPagePositions];
   float weight[kPagePositions] = {}, tree[kPagePositions];
   sums.n = INT32_MIN;
@@ -105,10 +111,11 @@ void Reference::do_attention(const Attend& a, std::byte* scratch) {
         for (int32_t c = first / kPagePositions; c <= position / kPagePositions; ++c) {
           const int32_t start = c * kPagePositions;
           Sums& into = start <= first ? all : chunk;  // the first chunk is where the merge begins
-          attend_chunk(into, q, cache_row(a.kv.layer.keys, run.pages[c], kv_head, kv_heads, 0),
-                       cache_row(a.kv.layer.values, run.pages[c], kv_head, kv_heads, 0),
-                       std::max(first - start, 0), std::min(position - start + 1, kPagePositions), a.how,
-                       scale);
+          const Chunk seen{.k = cache_row(a.kv.layer.keys, run.pages[c], kv_head, kv_heads, 0),
+                           .v = cache_row(a.kv.layer.values, run.pages[c], kv_head, kv_heads, 0),
+                           .begin = std::max(first - start, 0),
+                           .end = std::min(position - start + 1, kPagePositions)};
+          attend_chunk(into, q, seen, a.how, scale);
           if (&into == &chunk) merge(all, chunk, value_dim);
         }
         float* y = a.y.f32() + (run.first_row + r) * a.y.cols() + h * value_dim;

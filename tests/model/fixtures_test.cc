@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "model/support.h"
 
@@ -81,6 +82,17 @@ TEST_P(Fixture, ExchangedLayersAreOutsideTheBounds) {
   const Expected::Sequence& s = expected_.sequences.back();
   const auto logits = logits_in_pieces(swapped, s, reference(Activations::kInt8), s.ids.size(), 0);
   EXPECT_GT(largest_difference(logits, s.logits), 2 * expected_.bound);
+}
+
+TEST(Fixtures, AreThereForEveryArchitectureOfTheList) {
+  EXPECT_GE(fixture_names().size(), 25u);
+  std::set<std::string> covered;
+  for (const std::string& name : fixture_names()) {
+    const std::string bytes = fixture_bytes(name);
+    covered.insert(take(check_model(open(bytes), 0, {})).architecture);
+  }
+  for (const Entry& entry : architectures())
+    EXPECT_TRUE(covered.contains(std::string(entry.name))) << entry.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Archs, Fixture, ::testing::ValuesIn(fixture_names()),

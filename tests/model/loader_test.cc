@@ -35,10 +35,10 @@ std::vector<std::string> required_keys(const std::string& fixture, const std::st
   return keys;
 }
 
-// A model can do without: a head of its own, biases (but for qwen2's), Llama 3's frequencies.
+// A model can do without: a head of its own, llama its biases and frequency divisors.
 bool optional(const std::string& architecture, std::string_view tensor) {
   return tensor == "output.weight" || tensor == "rope_freqs.weight" ||
-         (tensor.ends_with(".bias") && architecture != "qwen2");
+         (tensor.ends_with(".bias") && architecture == "llama");
 }
 
 class Needs : public TestWithParam<std::string> {

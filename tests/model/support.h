@@ -26,7 +26,7 @@ struct Expected {
   std::vector<Sequence> sequences;
 };
 
-// The fixtures of the architectures this room knows.
+// The fixtures of tests/data/archs whose architecture is in the list.
 std::vector<std::string> fixture_names();
 std::string test_name(std::string fixture);  // as GoogleTest allows it
 std::string fixture_bytes(const std::string& name);

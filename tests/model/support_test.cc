@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -24,6 +25,20 @@ std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   EXPECT_TRUE(in) << path;
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Whether the file's architecture, whose name stands in its first lines, is in the list.
+bool is_known(const std::filesystem::path& path) {
+  std::string head(256, 0);
+  std::ifstream(path, std::ios::binary).read(head.data(), std::streamsize(head.size()));
+  return std::ranges::any_of(architectures(), [&](const Entry& entry) {
+    const uint32_t type = uint32_t(gguf::ValueType::kString);
+    const uint64_t length = entry.name.size();
+    std::string needle = "general.architecture";
+    needle.append(reinterpret_cast<const char*>(&type), sizeof type);
+    needle.append(reinterpret_cast<const char*>(&length), sizeof length);
+    return head.find(needle.append(entry.name)) != std::string::npos;
+  });
 }
 
 // Where the characters of a length-prefixed name begin.
@@ -50,31 +65,12 @@ Tensor row_of(std::vector<int32_t>& values) {
 }  // namespace
 
 std::vector<std::string> fixture_names() {
-  return {"llama-linear-bias",
-          "llama-untied-f16",
-          "llama-untied-q8_0",
-          "llama-untied",
-          "llama-yarn",
-          "llama3-rope",
-          "mistral-headdim",
-          "mistral",
-          "mixtral",
-          "smollm3",
-          "qwen2-f16",
-          "qwen2-q8_0",
-          "qwen2",
-          "qwen3",
-          "qwen3moe",
-          "phi3-longrope",
-          "phi3-window",
-          "phi4-mini",
-          "gemma",
-          "gemma2",
-          "gemma3-f16",
-          "gemma3-q8_0",
-          "gemma3",
-          "granite",
-          "granitemoe"};
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path_of(""))) {
+    if (entry.path().extension() == ".gguf" && is_known(entry.path())) names.push_back(entry.path().stem());
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 std::string test_name(std::string fixture) {

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/portable.h"
+
 namespace juno::cpu {
 
 inline constexpr int kLanes = 16;       // tokens side by side in a tile
@@ -24,17 +26,17 @@ struct Product {
   const float* bias = nullptr;  // [outputs], or null
   float* y = nullptr;           // [tokens, outputs]
 
-  bool many() const { return tokens >= kManyTokens; }
-  int64_t blocks() const { return (k + block - 1) / block; }
-  int pack_items() const { return many() ? (tokens + kLanes - 1) / kLanes : tokens; }
+  JUNO_BOTH bool many() const { return tokens >= kManyTokens; }
+  JUNO_BOTH int64_t blocks() const { return (k + block - 1) / block; }
+  JUNO_BOTH int pack_items() const { return many() ? (tokens + kLanes - 1) / kLanes : tokens; }
   // Of one item and plane: q, then a scale for each block, then the sums of each 16.
-  size_t packed_bytes() const {
+  JUNO_BOTH size_t packed_bytes() const {
     const size_t few = k * sizeof(int16_t) + blocks() * sizeof(float) + k / 16 * sizeof(int16_t);
     const size_t tile = (k + blocks() + k / 16) * kLanes * sizeof(float);
     return ((many() ? tile : few) + 63) / 64 * 64;
   }
   // Of a thread: unpacked rows, or the room to quantise one row of x.
-  size_t scratch_bytes() const {
+  JUNO_BOTH size_t scratch_bytes() const {
     const size_t row = (k + 2 * blocks() + k / 16) * sizeof(float);
     const size_t quantised = k * (sizeof(float) + sizeof(int16_t)) + blocks() * sizeof(float);
     return ((many() ? kItemRows * row : 4 * row) + quantised + 63) / 64 * 64;

@@ -43,7 +43,7 @@ size_t attend_scratch(int heads, int key_dim, int value_dim) {
 // 2^n for n <= 0, 0 below 2^-100.
 JUNO_BOTH float power(int32_t n) { return n < -100 ? 0.0f : float_of(static_cast<uint32_t>(n + 127) << 23); }
 
-JUNO_BOTH void widen(const AttentionItem& a, const Work& work, int32_t c, int slots) {
+JUNO_BOTH void widen_chunk(const AttentionItem& a, const Work& work, int32_t c, int slots) {
   const int64_t row = (static_cast<int64_t>(a.pages[c]) * a.kv_heads + a.kv_head) * kSlots;
   const uint16_t* keys = a.keys + row * a.key_dim;
   const uint16_t* values = a.values + row * a.value_dim;
@@ -152,7 +152,7 @@ void attend(const AttentionItem& a, std::byte* scratch) {
   const int32_t last = a.position + a.rows - 1;
   for (int i = 0; i < kSlots * padded(a.value_dim); ++i) work.values[i] = 0;
   for (int32_t c = first_seen(a, a.position) / kSlots; c <= last / kSlots; ++c) {
-    widen(a, work, c, last - c * kSlots + 1 < kSlots ? last - c * kSlots + 1 : kSlots);
+    widen_chunk(a, work, c, last - c * kSlots + 1 < kSlots ? last - c * kSlots + 1 : kSlots);
     attend_rows(a, work, c);
   }
   for (int r = 0; r < a.rows; ++r) {

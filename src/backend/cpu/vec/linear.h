@@ -27,35 +27,32 @@ JUNO_BOTH WeightRow<Number> weight_row(const Product& p, std::byte* scratch, int
   return {v, v + p.k, d, d + p.blocks()};
 }
 
-// Sixteen elements from a position known when compiling: then the compiler sees which bits each comes from.
-template <class F, int kBegin, class Number>
-JUNO_BOTH void unpack_from(const typename F::Block& block, Number* v) {
-  if constexpr (kBegin < F::block_size) {
-    for (int i = 0; i < 16; ++i) v[kBegin + i] = static_cast<Number>(F::v(block, kBegin + i));
-    unpack_from<F, kBegin + 16>(block, v);
-  }
+template <class F>
+JUNO_BOTH void unpack_numbers(const typename F::Block& block, int16_t* v) {
+  quant::unpack<F>(block, v);
+}
+template <class F>
+JUNO_BOTH void unpack_numbers(const typename F::Block& block, float* v) {
+  int16_t whole[F::block_size];
+  quant::unpack<F>(block, whole);
+  for (int i = 0; i < F::block_size; ++i) v[i] = static_cast<float>(whole[i]);
 }
 
-template <class F, class Number>
+template <class F, int kBlock, class Number>
 JUNO_BOTH void unpack_row(const Product& p, int64_t output, const WeightRow<Number>& to) {
+  constexpr int kSize = F::block_size, kPerBlock = kSize / kBlock, kSums = kSize / quant::kSumSize;
   const auto* w =
       reinterpret_cast<const typename F::Block*>(static_cast<const char*>(p.weight) + output * p.row_bytes);
-  const int per_block = F::block_size < p.block ? 1 : F::block_size / p.block;
-  for (int64_t b = 0; b < p.k / F::block_size; ++b) {
-    Number* v = to.v + b * F::block_size;
-    if constexpr (requires(int16_t * out) { F::unpack(w[b], out); }) {
-      int16_t whole[F::block_size];
-      F::unpack(w[b], whole);
-      for (int i = 0; i < F::block_size; ++i) v[i] = static_cast<Number>(whole[i]);
-    } else {
-      unpack_from<F, 0>(w[b], v);
-    }
-    for (int i = 0; i < per_block; ++i) to.d[b * per_block + i] = F::d(w[b]);
-    if constexpr (quant::HasMin<F>) {
-      for (int i = 0; i < per_block; ++i) to.m[b * per_block + i] = F::m(w[b]);
-      for (int i = 0; i < F::block_size / 16; ++i)
-        to.u[b * (F::block_size / 16) + i] = static_cast<Number>(F::u(w[b], 16 * i));
-    }
+  const int64_t blocks = p.k / kSize;
+  for (int64_t b = 0; b < blocks; ++b) unpack_numbers<F>(w[b], to.v + b * kSize);
+  for (int64_t b = 0; b < blocks; ++b)
+    for (int i = 0; i < kPerBlock; ++i) to.d[b * kPerBlock + i] = F::d(w[b]);
+  if constexpr (quant::HasMin<F>) {
+    for (int64_t b = 0; b < blocks; ++b)
+      for (int i = 0; i < kPerBlock; ++i) to.m[b * kPerBlock + i] = F::m(w[b]);
+    for (int64_t b = 0; b < blocks; ++b)
+      for (int i = 0; i < kSums; ++i)
+        to.u[b * kSums + i] = static_cast<Number>(F::u(w[b], quant::kSumSize * i));
   }
 }
 
@@ -66,20 +63,25 @@ JUNO_BOTH int dot16(const int16_t* v, const int16_t* q) {
   return sum;
 }
 
+// Elements of an activation block whose products are added up as integers.
+template <class F, int kBlock>
+inline constexpr int kStep = quant::kUnit<F> < kBlock ? quant::kUnit<F> : kBlock;
+
 // One weight row times one row of activations.
-template <class F, int kSize>
+template <class F, int kBlock>
 JUNO_BOTH float dot_row(const Product& p, const WeightRow<int16_t>& w, const PackedRow& x) {
+  constexpr int kSize = kStep<F, kBlock>, kSums = kBlock / quant::kSumSize;
   float groups[kGroups];
-  const int64_t blocks = p.blocks();
+  const int64_t blocks = p.k / kBlock;
   for (int g = 0; g < kGroups; ++g) {
     float acc = 0;
     for (int64_t b = quant::group_begin(g, blocks); b < quant::group_begin(g + 1, blocks); ++b) {
       const float s = w.d[b] * x.d[b];
-      for (int64_t at = b * p.block; at < (b + 1) * p.block; at += kSize)
-        acc = fma(s, static_cast<float>(dot16<kSize>(w.v + at, x.q + at)), acc);
+      for (int i = 0; i < kBlock; i += kSize)
+        acc = fma(s, static_cast<float>(dot16<kSize>(w.v + b * kBlock + i, x.q + b * kBlock + i)), acc);
       if constexpr (quant::HasMin<F>) {
         int sum = 0;
-        for (int64_t j = b * p.block / 16; j < (b + 1) * p.block / 16; ++j) sum += w.u[j] * x.h[j];
+        for (int j = 0; j < kSums; ++j) sum += w.u[b * kSums + j] * x.h[b * kSums + j];
         acc = fma(w.m[b] * x.d[b], static_cast<float>(sum), acc);
       }
     }
@@ -88,28 +90,32 @@ JUNO_BOTH float dot_row(const Product& p, const WeightRow<int16_t>& w, const Pac
   return quant::neighbour_tree(groups, kGroups);
 }
 
-template <class F, int kSize>
+template <class F, int kBlock>
 JUNO_BOTH void multiply_few(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
   const WeightRow<int16_t> w = weight_row<int16_t>(p, scratch, 0);
   for (int64_t o = first; o < last; ++o) {
-    unpack_row<F>(p, o, w);
+    unpack_row<F, kBlock>(p, o, w);
     for (int t = 0; t < p.tokens; ++t) {
-      float y = dot_row<F, kSize>(p, w, packed_row(p, t, 0));
-      if (p.planes == 2) y = y + dot_row<F, kSize>(p, w, packed_row(p, t, 1));
+      float y = 0;
+      for (int plane = 0; plane < p.planes; ++plane) {
+        const float part = dot_row<F, kBlock>(p, w, packed_row(p, t, plane));
+        y = plane == 0 ? part : y + part;
+      }
       p.y[t * p.outputs + o] = p.bias ? y + p.bias[o] : y;
     }
   }
 }
 
 // Group g of kTileRows weight rows times one tile of tokens.
-template <class F, int kSize>
+template <class F, int kBlock>
 JUNO_BOTH void tile_group(const Product& p, const WeightRow<float>* w, const PackedTile& x, int g,
                           Lanes* acc) {
-  const int64_t blocks = p.blocks();
+  constexpr int kSize = kStep<F, kBlock>, kSums = kBlock / quant::kSumSize;
+  const int64_t blocks = p.k / kBlock;
   for (int r = 0; r < kTileRows; ++r) acc[r] = all(0);
   for (int64_t b = quant::group_begin(g, blocks); b < quant::group_begin(g + 1, blocks); ++b) {
     const Lanes d = load(x.d + b * kLanes);
-    for (int64_t at = b * p.block; at < (b + 1) * p.block; at += kSize) {
+    for (int64_t at = b * kBlock; at < (b + 1) * kBlock; at += kSize) {
       Lanes sum[kTileRows];
       for (int r = 0; r < kTileRows; ++r) sum[r] = all(0);
       for (int64_t i = at; i < at + kSize; ++i) {
@@ -121,7 +127,7 @@ JUNO_BOTH void tile_group(const Product& p, const WeightRow<float>* w, const Pac
     if constexpr (quant::HasMin<F>) {
       for (int r = 0; r < kTileRows; ++r) {
         Lanes sum = all(0);
-        for (int64_t j = b * p.block / 16; j < (b + 1) * p.block / 16; ++j)
+        for (int64_t j = b * kSums; j < (b + 1) * kSums; ++j)
           sum = exact_fma(all(w[r].u[j]), load(x.h + j * kLanes), sum);
         acc[r] = fma(mul(all(w[r].m[b]), d), sum, acc[r]);
       }
@@ -129,29 +135,30 @@ JUNO_BOTH void tile_group(const Product& p, const WeightRow<float>* w, const Pac
   }
 }
 
-template <class F, int kSize>
+template <class F, int kBlock>
 [[gnu::noinline]] void multiply_tile(const Product& p, const WeightRow<float>* w, const PackedTile& x,
                                      Lanes* y) {
   Lanes sums[kGroups][kTileRows];
-  for (int g = 0; g < kGroups; ++g) tile_group<F, kSize>(p, w, x, g, sums[g]);
+  for (int g = 0; g < kGroups; ++g) tile_group<F, kBlock>(p, w, x, g, sums[g]);
   for (int step = 1; step < kGroups; step *= 2)
     for (int g = 0; g < kGroups; g += 2 * step)
       for (int r = 0; r < kTileRows; ++r) sums[g][r] = add(sums[g][r], sums[g + step][r]);
   for (int r = 0; r < kTileRows; ++r) y[r] = sums[0][r];
 }
 
-template <class F, int kSize>
+template <class F, int kBlock>
 JUNO_BOTH void multiply_many(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
-  for (int64_t o = first; o < last; ++o) unpack_row<F>(p, o, weight_row<float>(p, scratch, o - first));
+  for (int64_t o = first; o < last; ++o)
+    unpack_row<F, kBlock>(p, o, weight_row<float>(p, scratch, o - first));
   for (int item = 0; item < p.pack_items(); ++item) {
     for (int64_t o = first; o < last; o += kTileRows) {
       WeightRow<float> w[kTileRows];  // past the last row, the last row again
       for (int r = 0; r < kTileRows; ++r)
         w[r] = weight_row<float>(p, scratch, (o + r < last ? o + r : last - 1) - first);
       Lanes y[kTileRows], low[kTileRows];
-      multiply_tile<F, kSize>(p, w, packed_tile(p, item, 0), y);
+      multiply_tile<F, kBlock>(p, w, packed_tile(p, item, 0), y);
       if (p.planes == 2) {
-        multiply_tile<F, kSize>(p, w, packed_tile(p, item, 1), low);
+        multiply_tile<F, kBlock>(p, w, packed_tile(p, item, 1), low);
         for (int r = 0; r < kTileRows; ++r) y[r] = add(y[r], low[r]);
       }
       for (int r = 0; r < kTileRows && o + r < last; ++r) {
@@ -164,19 +171,19 @@ JUNO_BOTH void multiply_many(const Product& p, int64_t first, int64_t last, std:
   }
 }
 
-template <class F, int kSize>
-JUNO_BOTH void multiply_sized(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
-  const int unit = quant::kUnit<F> < p.block ? quant::kUnit<F> : p.block;
-  if constexpr (kSize < quant::kUnit<F>) {
-    if (unit > kSize) return multiply_sized<F, 2 * kSize>(p, first, last, scratch);
-  }
-  if (p.many()) multiply_many<F, kSize>(p, first, last, scratch);
-  else multiply_few<F, kSize>(p, first, last, scratch);
+template <class F, int kBlock>
+[[gnu::noinline]] void multiply_blocks(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
+  if (p.many()) multiply_many<F, kBlock>(p, first, last, scratch);
+  else multiply_few<F, kBlock>(p, first, last, scratch);
 }
 
 template <quant::IntegerFormat F>
 void multiply(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
-  multiply_sized<F, 32>(p, first, last, scratch);
+  if constexpr (F::block_size == 256) {
+    if (p.block == 128) return multiply_blocks<F, 128>(p, first, last, scratch);
+    if (p.block == 64) return multiply_blocks<F, 64>(p, first, last, scratch);
+  }
+  multiply_blocks<F, 32>(p, first, last, scratch);
 }
 
 // Group g of kRows float weight rows times one row of activations: sixteen sums each, element k in sum k

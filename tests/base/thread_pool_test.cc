@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace juno {
+namespace {
+
+TEST(ThreadPool, DoesEachItemOnceForAnyNumberOfThreads) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (const int items : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> done(1000);
+      std::atomic<bool> known = true;
+      pool.parallel_for(items, [&](int item, int thread) {
+        ++done[item];
+        if (thread < 0 || thread >= threads) known = false;
+      });
+      for (int i = 0; i < 1000; ++i) ASSERT_EQ(done[i], i < items ? 1 : 0);
+      EXPECT_TRUE(known);
+    }
+  }
+}
+
+TEST(ThreadPool, RunsManyShortLoopsOneAfterTheOther) {
+  ThreadPool pool(3);
+  int64_t sum = 0;  // written by whoever has item 0, read by the caller: the loop's end must order them
+  for (int loop = 0; loop < 20000; ++loop) {
+    pool.parallel_for(3, [&](int item, int) {
+      if (item == 0) sum += loop;
+    });
+    ASSERT_EQ(sum, int64_t{loop} * (loop + 1) / 2);
+  }
+}
+
+TEST(ThreadPool, WakesThreadsThatWentToSleep) {
+  ThreadPool pool(2);
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::atomic<int> done = 0;
+    pool.parallel_for(100, [&](int, int) { ++done; });
+    EXPECT_EQ(done, 100);
+  }
+}
+
+bool keeps_denormals() {
+  const volatile float least_normal = 0x1p-126f;
+  return least_normal * 0.5f != 0.0f;
+}
+
+// Both items wait for each other, so each runs on a thread of its own.
+TEST(ThreadPool, ThreadsRunInOurFloatingPointMode) {
+  ThreadPool pool(2);
+  std::atomic<int> arrived = 0, ours = 0;
+  pool.parallel_for(2, [&](int, int thread) {
+    ++arrived;
+    while (arrived < 2) std::this_thread::yield();
+    if (thread == 1) ours = keeps_denormals();
+  });
+  EXPECT_EQ(ours, 1);
+}
+
+}  // namespace
+}  // namespace juno
