@@ -60,7 +60,8 @@ Json gpus() {
     list.push_back({{"vendor", v.name},
                     {"library", v.library},
                     {"found", library != nullptr},
-                    {"why", library ? fmt::format("{} is there, but this program is built without {} kernels", v.library, v.name)
+                    {"why", library ? fmt::format("{} is there, but this program is built without {} kernels",
+                                                  v.library, v.name)
                                     : fmt::format("no driver ({})", error ? error : "unknown reason")}});
     if (library) dlclose(library);
   }
@@ -81,7 +82,8 @@ Json doctor() {
             {"threads", limits.threads()},
             {"why", limits.text()}}},
           {"instruction_sets", sets},
-          {"memory", {{"total", total}, {"available", memory_bytes("MemAvailable")}, {"limit", memory_limit(total)}}},
+          {"memory",
+           {{"total", total}, {"available", memory_bytes("MemAvailable")}, {"limit", memory_limit(total)}}},
           {"gpus", gpus()}};
 }
 

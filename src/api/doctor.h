@@ -5,7 +5,8 @@
 
 namespace juno::api {
 
-// {versions: {juno, numerics, compiler}, cpu: {model, cores, threads_used, why}, instruction_sets: [{name, usable}],
+// {versions: {juno, numerics, compiler}, cpu: {model, cores, threads_used, why}, instruction_sets: [{name,
+// usable}],
 //  memory: {total, available, limit}, gpus: [{vendor, library, found, why}]}
 nlohmann::ordered_json doctor();
 

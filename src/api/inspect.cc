@@ -43,7 +43,8 @@ Json tensors_of(const gguf::Reader& file) {
   for (const gguf::TensorInfo& t : file.tensors()) {
     Json shape = Json::array();
     for (uint32_t d = t.n_dims; d-- > 0;) shape.push_back(t.dims[d]);
-    list.push_back({{"name", t.name}, {"type", gguf::type_name(t.type)}, {"shape", shape}, {"bytes", t.bytes}});
+    list.push_back(
+        {{"name", t.name}, {"type", gguf::type_name(t.type)}, {"shape", shape}, {"bytes", t.bytes}});
   }
   return list;
 }
@@ -61,9 +62,11 @@ Json types_of(const gguf::Reader& file) {
   }
   Json list = Json::array();
   for (const auto& [type, s] : sums)
-    list.push_back({{"type", type}, {"tensors", s.tensors}, {"parameters", s.parameters}, {"bytes", s.bytes}});
-  std::stable_sort(list.begin(), list.end(),
-                   [](const Json& a, const Json& b) { return a["bytes"].get<uint64_t>() > b["bytes"].get<uint64_t>(); });
+    list.push_back(
+        {{"type", type}, {"tensors", s.tensors}, {"parameters", s.parameters}, {"bytes", s.bytes}});
+  std::stable_sort(list.begin(), list.end(), [](const Json& a, const Json& b) {
+    return a["bytes"].get<uint64_t>() > b["bytes"].get<uint64_t>();
+  });
   return list;
 }
 
@@ -88,7 +91,8 @@ Result<Json> inspect(const std::string& path, size_t longest, const Log& log) {
   return guard([&]() -> Json {
     const gguf::Reader file = take(gguf::Reader::open(path, log));
     Json metadata = Json::object();
-    for (const auto& entry : file.metadata().entries()) metadata[text_of(entry.key)] = json_of(entry.value, longest);
+    for (const auto& entry : file.metadata().entries())
+      metadata[text_of(entry.key)] = json_of(entry.value, longest);
     uint64_t parameters = 0;
     for (const gguf::TensorInfo& t : file.tensors()) parameters += elements(t);
     const auto config = model::check_model(file, 0, Log{});

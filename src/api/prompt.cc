@@ -31,7 +31,8 @@ Prompt::Prompt(const gguf::Reader& file, const tokenizer::Tokenizer& tokenizer, 
                const Log& log)
     : tokenizer_(tokenizer) {
   if (!given.empty()) {
-    template_ = std::make_unique<ChatTemplate>(take(ChatTemplate::parse(take(template_source(given)), given)));
+    template_ =
+        std::make_unique<ChatTemplate>(take(ChatTemplate::parse(take(template_source(given)), given)));
     return;
   }
   const Result<ChatTemplate> own = guard([&] {

@@ -20,8 +20,8 @@ constexpr const char* kTemplateKey = "tokenizer.chat_template";
 std::tm parse_time(const std::string& text) {
   std::tm tm{};
   int end = 0;
-  const int fields = std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
-                                 &tm.tm_min, &tm.tm_sec, &end);
+  const int fields = std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon,
+                                 &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &end);
   if (fields != 6 || static_cast<size_t>(end) != text.size())
     fail(Code::kUsage, "[api] \"{}\" is not a time such as 2025-03-14T15:09:26", text);
   tm.tm_year -= 1900;
@@ -127,7 +127,8 @@ Json Text::special_tokens() const {
   return tokens;
 }
 
-Result<std::string> render(const std::string& source, const Json& request, const Json& tokens, const std::string& now) {
+Result<std::string> render(const std::string& source, const Json& request, const Json& tokens,
+                           const std::string& now) {
   return guard([&] {
     const auto parsed = take(tokenizer::ChatTemplate::parse(source, kTemplateKey));
     Json rest = request;

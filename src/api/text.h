@@ -22,7 +22,8 @@ class Text {
   Text(Text&&) noexcept;
   ~Text();
 
-  // special: text that looks like a control token becomes that token; bos: as the model wants it at the beginning.
+  // special: text that looks like a control token becomes that token; bos: as the model wants it at the
+  // beginning.
   std::vector<int32_t> encode(std::string_view text, bool special, bool bos) const;
   // An id outside the vocabulary is kUsage.
   Result<std::string> decode(std::span<const int32_t> ids) const;
@@ -38,8 +39,9 @@ class Text {
   std::unique_ptr<Parts> parts_;
 };
 
-// request: {messages, tools, documents, add_generation_prompt, continue_final_message, and what else the template reads};
-// tokens: {bos_token, …}; now: "2025-03-14T15:09:26", or "" for the present. -> the rendered prompt.
+// request: {messages, tools, documents, add_generation_prompt, continue_final_message, and what else the
+// template reads}; tokens: {bos_token, …}; now: "2025-03-14T15:09:26", or "" for the present. -> the rendered
+// prompt.
 Result<std::string> render(const std::string& source, const nlohmann::ordered_json& request,
                            const nlohmann::ordered_json& tokens, const std::string& now);
 // The source of a built-in template by its name, or of a Jinja file.

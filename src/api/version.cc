@@ -6,7 +6,8 @@
 namespace juno::api {
 
 std::string version_text() {
-  return fmt::format("juno {}, numerics contract {}, activation profiles int8 (default) and int8x2", kVersion, kNumericsVersion);
+  return fmt::format("juno {}, numerics contract {}, activation profiles int8 (default) and int8x2", kVersion,
+                     kNumericsVersion);
 }
 
 }  // namespace juno::api

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a result is bound to, in words.
 #pragma once
 #include <string>
 

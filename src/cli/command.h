@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sub-command is one file and one line in commands.cc. Its `add` declares its options on the parser and returns what
-// runs once they are parsed; errors leave it as Error, whose code is the exit status.
+// A sub-command is one file and one line in commands.cc. Its `add` declares its options on the parser and
+// returns what runs once they are parsed; errors leave it as Error, whose code is the exit status.
 #pragma once
 #include <functional>
 #include <span>
@@ -28,8 +28,8 @@ struct Command {
 // THE LIST, in the order of --help.
 std::span<const Command> commands();
 
-// Declares the variable JUNO_<NAME> for every option of a command ("--max-tokens" -> JUNO_MAX_TOKENS); a flag beats
-// its variable.
+// Declares the variable JUNO_<NAME> for every option of a command ("--max-tokens" -> JUNO_MAX_TOKENS); a flag
+// beats its variable.
 void name_variables(CLI::App& app);
 
 // Writes to stdout; a closed pipe ends the program quietly.

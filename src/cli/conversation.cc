@@ -18,7 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool has_system(const std::vector<api::Message>& messages) { return !messages.empty() && messages[0].role == "system"; }
+bool has_system(const std::vector<api::Message>& messages) {
+  return !messages.empty() && messages[0].role == "system";
+}
 
 void write_private(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";
@@ -53,12 +55,15 @@ void Conversation::save(const std::string& path) const {
 
 Conversation Conversation::load(const std::string& path) {
   const Json file = Json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
-  if (!file.is_object() || !file.contains("juno_conversation") || !file.contains("messages") || !file["messages"].is_array())
+  if (!file.is_object() || !file.contains("juno_conversation") || !file.contains("messages") ||
+      !file["messages"].is_array())
     fail(Code::kBadData, "[cli] {} is not a saved conversation", path);
   Conversation loaded;
   for (const Json& m : file["messages"]) {
-    if (!m.is_object() || !m.contains("role") || !m["role"].is_string() || !m.contains("content") || !m["content"].is_string())
-      fail(Code::kBadData, "[cli] {}: message {} needs a text role and a text content", path, loaded.messages.size());
+    if (!m.is_object() || !m.contains("role") || !m["role"].is_string() || !m.contains("content") ||
+        !m["content"].is_string())
+      fail(Code::kBadData, "[cli] {}: message {} needs a text role and a text content", path,
+           loaded.messages.size());
     loaded.messages.push_back({m["role"], m["content"]});
   }
   return loaded;
@@ -67,7 +72,8 @@ Conversation Conversation::load(const std::string& path) {
 std::string state_file(const std::string& name) {
   std::filesystem::path folder;
   if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state) folder = state;
-  else if (const char* home = std::getenv("HOME"); home && *home) folder = std::filesystem::path(home) / ".local/state";
+  else if (const char* home = std::getenv("HOME"); home && *home)
+    folder = std::filesystem::path(home) / ".local/state";
   else return "";
   folder /= "juno";
   std::error_code error;

@@ -15,13 +15,14 @@ struct Conversation {
   void reset();
   void set_system(const std::string& text);  // "": none
 
-  // JSON {"juno_conversation": 1, "messages": [{"role", "content"}]}, written whole or not at all, for the user alone.
+  // JSON {"juno_conversation": 1, "messages": [{"role", "content"}]}, written whole or not at all, for the
+  // user alone.
   void save(const std::string& path) const;
   static Conversation load(const std::string& path);
 };
 
-// Where the last conversation and the line history are kept: $XDG_STATE_HOME/juno, else ~/.local/state/juno; ""
-// when there is no home. Made if missing.
+// Where the last conversation and the line history are kept: $XDG_STATE_HOME/juno, else ~/.local/state/juno;
+// "" when there is no home. Made if missing.
 std::string state_file(const std::string& name);
 
 }  // namespace juno::cli

@@ -5,7 +5,8 @@
 asm(".section .rodata\n"
     ".balign 4096\n"
     "juno_demo_model_begin:\n"
-    ".incbin \"" JUNO_DEMO_MODEL "\"\n"
+    ".incbin \"" JUNO_DEMO_MODEL
+    "\"\n"
     "juno_demo_model_end:\n"
     ".byte 0\n"
     ".text\n");

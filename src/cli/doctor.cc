@@ -19,16 +19,21 @@ int doctor(bool as_json) {
     return 0;
   }
   const auto text = [](const Json& value) { return value.get<std::string>(); };
-  std::string out = fmt::format("{}\ncompiler          {}\n", text(report["versions"]["juno"]), text(report["versions"]["compiler"]));
+  std::string out = fmt::format("{}\ncompiler          {}\n", text(report["versions"]["juno"]),
+                                text(report["versions"]["compiler"]));
   out += fmt::format("cpu               {}\n", printable(text(report["cpu"]["model"])));
   out += fmt::format("threads           {}\n", text(report["cpu"]["why"]));
   out += "instruction sets ";
-  for (const Json& isa : report["instruction_sets"]) out += fmt::format(" {}{}", text(isa["name"]), isa["usable"] ? "" : " (this CPU lacks it)");
+  for (const Json& isa : report["instruction_sets"])
+    out += fmt::format(" {}{}", text(isa["name"]), isa["usable"] ? "" : " (this CPU lacks it)");
   const Json& memory = report["memory"];
-  out += fmt::format("\nmemory            {} of {} free", human_bytes(memory["available"]), human_bytes(memory["total"]));
-  if (!memory["limit"].is_null()) out += fmt::format(", limited to {} by the control group", human_bytes(memory["limit"]));
+  out += fmt::format("\nmemory            {} of {} free", human_bytes(memory["available"]),
+                     human_bytes(memory["total"]));
+  if (!memory["limit"].is_null())
+    out += fmt::format(", limited to {} by the control group", human_bytes(memory["limit"]));
   out += "\n";
-  for (const Json& gpu : report["gpus"]) out += fmt::format("gpu               {}: {}\n", text(gpu["vendor"]), text(gpu["why"]));
+  for (const Json& gpu : report["gpus"])
+    out += fmt::format("gpu               {}: {}\n", text(gpu["vendor"]), text(gpu["why"]));
   print(out);
   return 0;
 }

@@ -22,7 +22,8 @@ std::string escaped(std::string_view text, bool keep_lines) {
     else if (text[i] == '\n') out += "\\n";
     else if (text[i] == '\t') out += "\\t";
     else if (byte < 0x20 || byte == 0x7f) out += fmt::format("\\x{:02x}", byte);
-    else if (byte == 0xC2 && next >= 0x80 && next < 0xA0) out += fmt::format("\\x{:02x}", next), ++i;  // C1 in UTF-8
+    else if (byte == 0xC2 && next >= 0x80 && next < 0xA0)
+      out += fmt::format("\\x{:02x}", next), ++i;  // C1 in UTF-8
     else out += text[i];
   }
   return out;

@@ -25,7 +25,8 @@ std::string line_of(const Json& value) {
   const size_t size = text.size();
   if (size > kWidth) {
     size_t end = kWidth;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not inside a character
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+      --end;  // not inside a character
     text.resize(end);
   }
   text = printable(text);
@@ -34,7 +35,8 @@ std::string line_of(const Json& value) {
 
 std::string metadata_text(const Json& metadata) {
   std::string out = "\nmetadata\n";
-  for (const auto& [key, value] : metadata.items()) out += fmt::format("  {:<42} {}\n", printable(key), line_of(value));
+  for (const auto& [key, value] : metadata.items())
+    out += fmt::format("  {:<42} {}\n", printable(key), line_of(value));
   return out;
 }
 
@@ -43,8 +45,8 @@ std::string tensors_text(const Json& report) {
   for (const Json& t : report["tensors"]) {
     std::string shape;
     for (const Json& d : t["shape"]) shape += (shape.empty() ? "" : " × ") + d.dump();
-    out += fmt::format("  {:<34} {:<8} {:>22} {:>10}\n", printable(t["name"].get<std::string>()), t["type"].get<std::string>(),
-                       shape, human_bytes(t["bytes"]));
+    out += fmt::format("  {:<34} {:<8} {:>22} {:>10}\n", printable(t["name"].get<std::string>()),
+                       t["type"].get<std::string>(), shape, human_bytes(t["bytes"]));
   }
   out += "\ntypes\n";
   for (const Json& t : report["types"])
@@ -54,12 +56,13 @@ std::string tensors_text(const Json& report) {
 }
 
 std::string memory_text(const Json& memory) {
-  if (memory.contains("unknown")) return fmt::format("\nmemory: unknown, {}\n", memory["unknown"].get<std::string>());
-  std::string out = fmt::format("\nmemory (weights {}, {} of keys and values a token)\n", human_bytes(memory["weights"]),
-                                human_bytes(memory["kv_bytes_per_token"]));
+  if (memory.contains("unknown"))
+    return fmt::format("\nmemory: unknown, {}\n", memory["unknown"].get<std::string>());
+  std::string out = fmt::format("\nmemory (weights {}, {} of keys and values a token)\n",
+                                human_bytes(memory["weights"]), human_bytes(memory["kv_bytes_per_token"]));
   for (const Json& c : memory["contexts"])
-    out += fmt::format("  context {:>8}: keys and values {:>9}, together {:>9}\n", c["context"].get<uint64_t>(),
-                       human_bytes(c["kv"]), human_bytes(c["total"]));
+    out += fmt::format("  context {:>8}: keys and values {:>9}, together {:>9}\n",
+                       c["context"].get<uint64_t>(), human_bytes(c["kv"]), human_bytes(c["total"]));
   return out;
 }
 
@@ -69,9 +72,10 @@ int inspect(const Options& options) {
     print(report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
     return 0;
   }
-  print(fmt::format("{}\nGGUF v{}, {} part{}, {}, {} parameters in {} tensors\n", printable(report["file"].get<std::string>()),
-                    report["version"].get<int>(), report["parts"].get<int>(), report["parts"] == 1 ? "" : "s",
-                    human_bytes(report["bytes"]), human_count(report["parameters"]), report["tensors"].size()));
+  print(fmt::format("{}\nGGUF v{}, {} part{}, {}, {} parameters in {} tensors\n",
+                    printable(report["file"].get<std::string>()), report["version"].get<int>(),
+                    report["parts"].get<int>(), report["parts"] == 1 ? "" : "s", human_bytes(report["bytes"]),
+                    human_count(report["parameters"]), report["tensors"].size()));
   print(memory_text(report["memory"]));
   print(metadata_text(report["metadata"]));
   print(tensors_text(report));
@@ -83,7 +87,8 @@ int inspect(const Options& options) {
 Run add_inspect(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("file", options->file, "GGUF file (the first part of a split model)")->required();
-  app.add_option("--longest", options->longest, "Show arrays up to this many items whole")->check(CLI::NonNegativeNumber);
+  app.add_option("--longest", options->longest, "Show arrays up to this many items whole")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--json", options->json, "Print JSON");
   return [options] { return inspect(*options); };
 }

@@ -136,7 +136,8 @@ LineEditor::End LineEditor::read(const std::string& prompt, std::string& text) {
   Impl& self = *impl_;
   self.prompt.assign(prompt.begin(), prompt.end());  // ASCII
   self.interrupted = false;
-  el_wset(self.editor, EL_PREP_TERM, 1);  // before the prompt is seen: a Ctrl-C that answers it must find its key
+  el_wset(self.editor, EL_PREP_TERM,
+          1);  // before the prompt is seen: a Ctrl-C that answers it must find its key
   to_terminal(kPasteOn);
   int count = 0;
   const wchar_t* line = el_wgets(self.editor, &count);

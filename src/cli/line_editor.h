@@ -14,8 +14,8 @@ class LineEditor {
   explicit LineEditor(std::string history);
   ~LineEditor();
 
-  // Shows `prompt` and fills `text` (UTF-8, inner newlines kept, the last one taken off). kInterrupt: Ctrl-C at an
-  // empty prompt; with text there it only empties the line.
+  // Shows `prompt` and fills `text` (UTF-8, inner newlines kept, the last one taken off). kInterrupt: Ctrl-C
+  // at an empty prompt; with text there it only empties the line.
   End read(const std::string& prompt, std::string& text);
 
  private:

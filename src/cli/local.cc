@@ -36,15 +36,17 @@ constexpr Missing kMissing[] = {
 void refuse_missing(CLI::App& app) {
   for (const Missing& m : kMissing)
     app.add_option_function<std::string>(
-        m.flag, [m](const std::string&) { throw CLI::ValidationError(m.flag, m.why); }, fmt::format("Refused: {}", m.why));
+        m.flag, [m](const std::string&) { throw CLI::ValidationError(m.flag, m.why); },
+        fmt::format("Refused: {}", m.why));
 }
 
 // One turn, then the end: the reply alone on stdout, what is said about it on stderr.
 int one_turn(api::Session& session, const Options& o, const Conversation& conversation) {
   const Interruptible scope(session);
   const api::OnText on_text = o.json ? api::OnText{} : show;
-  const api::Reply reply = take(o.no_chat ? session.complete(conversation.messages.back().content, o.generation, on_text)
-                                          : session.chat(conversation.messages, o.generation, on_text));
+  const api::Reply reply =
+      take(o.no_chat ? session.complete(conversation.messages.back().content, o.generation, on_text)
+                     : session.chat(conversation.messages, o.generation, on_text));
   if (o.json) {
     const auto json = reply_json(reply, session.info(), o.generation.sampling.seed);
     print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
@@ -71,7 +73,8 @@ int chat(const Options& o) {
   if (!text && o.json) fail(Code::kUsage, "[cli] --json needs --prompt or --prompt-file");
   if (text && text->empty()) {
     if (o.prompt) fail(Code::kUsage, "[cli] --prompt is empty");
-    if (!o.prompt_file.empty() && o.prompt_file != "-") fail(Code::kBadData, "[cli] {} is empty", o.prompt_file);
+    if (!o.prompt_file.empty() && o.prompt_file != "-")
+      fail(Code::kBadData, "[cli] {} is empty", o.prompt_file);
     return 0;
   }
   const auto session = open_session(o.model, stderr_log(o.verbose, o.quiet));
@@ -93,7 +96,8 @@ Run add_local(CLI::App& app) {
   add_model_options(app, o->model);
   add_sampling_options(app, o->generation);
   CLI::Option* seed = app.get_option("--seed")->default_str("random");
-  app.add_option("--chat-template", o->model.session.chat_template, "A built-in template's name or a Jinja file; else the model's own");
+  app.add_option("--chat-template", o->model.session.chat_template,
+                 "A built-in template's name or a Jinja file; else the model's own");
   app.add_option("--system", o->system, "System message");
   auto* prompt = app.add_option("--prompt,-p", o->prompt, "Answer this one message, then exit");
   app.add_option("--prompt-file", o->prompt_file, "The same, from a file (- for stdin)")->excludes(prompt);

@@ -25,7 +25,8 @@ std::vector<int64_t> positions_of(const std::string& text, size_t tokens) {
     if (positions[i] < 0 || positions[i] >= static_cast<int64_t>(tokens))
       fail(Code::kUsage, "[cli] --positions: {} is not a position of {} ids", positions[i], tokens);
     if (i > 0 && positions[i] <= positions[i - 1])
-      fail(Code::kUsage, "[cli] --positions: {} after {}, they must increase", positions[i], positions[i - 1]);
+      fail(Code::kUsage, "[cli] --positions: {} after {}, they must increase", positions[i],
+           positions[i - 1]);
   }
   return positions;
 }
@@ -73,8 +74,10 @@ Run add_logits(CLI::App& app) {
   app.add_option("--ids", o->ids, "Token ids, separated by commas")->required();
   app.add_option("--positions", o->positions, "all, last, or positions separated by commas");
   app.add_option("--top", o->top, "How many of the most probable ids to list")->check(CLI::PositiveNumber);
-  auto* json = app.add_flag("--json", o->json, "An array of arrays, one a position, floats that read back exactly");
-  app.add_flag("--hash", o->hash, "A hash of the logits' raw bits (64-bit FNV-1a over little-endian f32)")->excludes(json);
+  auto* json =
+      app.add_flag("--json", o->json, "An array of arrays, one a position, floats that read back exactly");
+  app.add_flag("--hash", o->hash, "A hash of the logits' raw bits (64-bit FNV-1a over little-endian f32)")
+      ->excludes(json);
   return [o] { return logits(*o); };
 }
 

@@ -26,7 +26,8 @@ T parse_number(std::string_view text, const char* what) {
 }  // namespace
 
 void add_model_options(CLI::App& app, ModelOptions& o) {
-  app.add_option("--model-path,-m", o.model_path, "GGUF file; without it, the demo model inside this program");
+  app.add_option("--model-path,-m", o.model_path,
+                 "GGUF file; without it, the demo model inside this program");
   app.add_option("--context", o.session.context, "Positions to keep; 0: the model's own, at most 4096")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--threads,-t", o.session.threads, "CPU threads; 0: as many as this process may use")
@@ -56,9 +57,11 @@ void add_sampling_options(CLI::App& app, api::Generation& generation) {
   api::SamplingParams& s = generation.sampling;
   app.add_option("--max-tokens,-n", generation.max_tokens, "New tokens at most; -1: to the context's end")
       ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40));
-  app.add_option("--temperature", s.temperature, "0: always the most probable token")->check(CLI::Range(0.0, 100.0));
+  app.add_option("--temperature", s.temperature, "0: always the most probable token")
+      ->check(CLI::Range(0.0, 100.0));
   app.add_option("--top-k", s.top_k, "Keep the K most probable; 0: all")->check(CLI::NonNegativeNumber);
-  app.add_option("--top-p", s.top_p, "Keep the most probable that sum to P; 1: all")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--top-p", s.top_p, "Keep the most probable that sum to P; 1: all")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--min-p", s.min_p, "Drop what is less probable than P times the best; 0: nothing")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--typical-p", s.typical_p, "Locally typical sampling; 1: off")->check(CLI::Range(0.0, 1.0));
@@ -66,23 +69,27 @@ void add_sampling_options(CLI::App& app, api::Generation& generation) {
       ->check(CLI::Range(0.0, 10.0));
   app.add_option("--repeat-last-n", s.repeat_last_n, "Tokens the penalties look back on; -1: all")
       ->check(CLI::Range(-1, 1 << 30));
-  app.add_option("--presence-penalty", s.presence_penalty, "Subtract from tokens seen")->check(CLI::Range(-2.0, 2.0));
-  app.add_option("--frequency-penalty", s.frequency_penalty, "Subtract for each time seen")->check(CLI::Range(-2.0, 2.0));
+  app.add_option("--presence-penalty", s.presence_penalty, "Subtract from tokens seen")
+      ->check(CLI::Range(-2.0, 2.0));
+  app.add_option("--frequency-penalty", s.frequency_penalty, "Subtract for each time seen")
+      ->check(CLI::Range(-2.0, 2.0));
   app.add_option("--seed", s.seed, "Random seed; without it, a new one each time");
   app.add_option("--stop", generation.stop, "End the reply before this text (may be given several times)")
       ->default_str("")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option_function<std::vector<std::string>>(
-      "--logit-bias",
-      [&s](const std::vector<std::string>& pairs) {
-        for (const std::string& pair : pairs) {
-          const size_t eq = pair.find('=');
-          if (eq == std::string::npos) throw CLI::ValidationError("--logit-bias", "\"" + pair + "\" is not ID=VALUE");
-          s.logit_bias.emplace_back(parse_number<int32_t>(std::string_view(pair).substr(0, eq), "--logit-bias"),
-                                    parse_number<float>(std::string_view(pair).substr(eq + 1), "--logit-bias"));
-        }
-      },
-      "ID=VALUE, added to the logit of a token (may be given several times)")
+         "--logit-bias",
+         [&s](const std::vector<std::string>& pairs) {
+           for (const std::string& pair : pairs) {
+             const size_t eq = pair.find('=');
+             if (eq == std::string::npos)
+               throw CLI::ValidationError("--logit-bias", "\"" + pair + "\" is not ID=VALUE");
+             s.logit_bias.emplace_back(
+                 parse_number<int32_t>(std::string_view(pair).substr(0, eq), "--logit-bias"),
+                 parse_number<float>(std::string_view(pair).substr(eq + 1), "--logit-bias"));
+           }
+         },
+         "ID=VALUE, added to the logit of a token (may be given several times)")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
@@ -102,7 +109,8 @@ std::string read_text(const std::string& path) {
   const int why = errno;
   if (fd >= 0 && !standard) ::close(fd);
   if (n < 0) fail(Code::kNoInput, "[cli] cannot read {}: {}", standard ? "stdin" : path, std::strerror(why));
-  if (text.size() > kLargest) fail(Code::kBadData, "[cli] {} holds more than {} bytes", standard ? "stdin" : path, kLargest);
+  if (text.size() > kLargest)
+    fail(Code::kBadData, "[cli] {} holds more than {} bytes", standard ? "stdin" : path, kLargest);
   return text;
 }
 

@@ -26,14 +26,14 @@ int perplexity(Options o) {
   const api::Perplexity p = take(session->perplexity(ids, o.window));
   const api::Stats s = session->total();
   if (o.json) {
-    const nlohmann::ordered_json json = {{"tokens", p.tokens},        {"scored", p.scored},
-                                         {"window", o.window},        {"mean_nll", p.mean_nll},
-                                         {"perplexity", p.perplexity}, {"window_nll", p.window_nll},
+    const nlohmann::ordered_json json = {{"tokens", p.tokens},          {"scored", p.scored},
+                                         {"window", o.window},          {"mean_nll", p.mean_nll},
+                                         {"perplexity", p.perplexity},  {"window_nll", p.window_nll},
                                          {"seconds", s.prefill_seconds}};
     print(json.dump() + "\n");
   } else {
-    print(fmt::format("perplexity {:.4f} (mean NLL {:.6f} nats over {} of {} tokens, windows of {})\n", p.perplexity, p.mean_nll,
-                      p.scored, p.tokens, o.window));
+    print(fmt::format("perplexity {:.4f} (mean NLL {:.6f} nats over {} of {} tokens, windows of {})\n",
+                      p.perplexity, p.mean_nll, p.scored, p.tokens, o.window));
   }
   return 0;
 }
@@ -46,7 +46,8 @@ Run add_perplexity(CLI::App& app) {
   CLI::Option* context = app.get_option("--context");
   app.remove_option(context);
   app.add_option("--file,-f", o->file, "Text to score (- for stdin)")->required();
-  app.add_option("--context", o->window, "Tokens of a window; each starts afresh, its first token is not scored")
+  app.add_option("--context", o->window,
+                 "Tokens of a window; each starts afresh, its first token is not scored")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
   app.add_option("--tokens", o->tokens, "Use only the first N tokens; 0: all")->check(CLI::NonNegativeNumber);
   app.add_flag("--json", o->json, "Print JSON");

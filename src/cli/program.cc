@@ -20,7 +20,8 @@ namespace {
 
 std::string variable_of(const std::string& option) {
   std::string name = "JUNO_";
-  for (char c : option) name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (char c : option)
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
 }
 
@@ -51,15 +52,16 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e) {
     }
     text = fmt::format("{} has no {} {}", where.get_name().empty() ? "juno" : "juno " + where.get_name(),
                        flag ? "option" : (where.get_name().empty() ? "command" : "argument"), word);
-    if (const std::string hint = nearest(word, known); !hint.empty()) text += fmt::format("; did you mean {}?", hint);
+    if (const std::string hint = nearest(word, known); !hint.empty())
+      text += fmt::format("; did you mean {}?", hint);
   }
   tell("juno: " + text);
   tell(fmt::format("juno: see {} --help", where.get_name().empty() ? "juno" : "juno " + where.get_name()));
   return static_cast<int>(Code::kUsage);
 }
 
-// A closed standard stream would become the next file that is opened. Its place is taken by something that cannot be
-// written to.
+// A closed standard stream would become the next file that is opened. Its place is taken by something that
+// cannot be written to.
 void hold_standard_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
     if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDONLY);
@@ -74,7 +76,8 @@ int failed(Code code, const std::string& message) {
 
 void name_variables(CLI::App& app) {
   for (CLI::Option* o : app.get_options())
-    if (!o->get_lnames().empty() && o->get_lnames().front() != "help") o->envname(variable_of(o->get_lnames().front()));
+    if (!o->get_lnames().empty() && o->get_lnames().front() != "help")
+      o->envname(variable_of(o->get_lnames().front()));
 }
 
 void print(const std::string& text) {

@@ -25,7 +25,8 @@ Json parse_file(const std::string& path) {
 }
 
 int render(const Options& o) {
-  if (o.source.empty() && o.model_path.empty()) fail(Code::kUsage, "[cli] render needs --template or --model-path");
+  if (o.source.empty() && o.model_path.empty())
+    fail(Code::kUsage, "[cli] render needs --template or --model-path");
   Json tokens = Json::object();
   std::string source;
   if (!o.model_path.empty()) {
@@ -37,7 +38,8 @@ int render(const Options& o) {
 
   Json request = parse_file(o.messages);
   if (request.is_array()) request = {{"messages", request}};
-  if (!request.is_object()) fail(Code::kBadData, "[cli] {}: an object with messages, or their list, is needed", o.messages);
+  if (!request.is_object())
+    fail(Code::kBadData, "[cli] {}: an object with messages, or their list, is needed", o.messages);
   for (size_t i = 0; i < std::size(kTokenNames); ++i) {
     // In the file, then by flag; null is not defined.
     if (request.contains(kTokenNames[i])) tokens[kTokenNames[i]] = request[kTokenNames[i]];
@@ -54,7 +56,9 @@ Run add_render(CLI::App& app) {
   auto o = std::make_shared<Options>();
   app.add_option("--template", o->source, "A built-in template's name or a Jinja file");
   app.add_option("--model-path,-m", o->model_path, "GGUF file whose own template is rendered");
-  app.add_option("--messages", o->messages, "JSON: messages, tools, add_generation_prompt and what else the template reads")->required();
+  app.add_option("--messages", o->messages,
+                 "JSON: messages, tools, add_generation_prompt and what else the template reads")
+      ->required();
   app.add_option("--now", o->now, "Time that strftime_now shows, as 2025-03-14T15:09:26");
   for (size_t i = 0; i < std::size(kTokenNames); ++i) {
     std::string flag = std::string("--") + kTokenNames[i];

@@ -35,9 +35,9 @@ Repl::Repl(api::Session& session, ReplOptions options, Conversation conversation
 int Repl::run() {
   const api::Info& info = session_.info();
   if (!options_.quiet) {
-    tell(fmt::format("Juno {} · {} · context {} · {} {}, {} thread{} · /help for help, Ctrl-D to leave", kVersion,
-                    printable(info.name.empty() ? info.path : info.name), info.context, info.backend, info.isa, info.threads,
-                    info.threads == 1 ? "" : "s"));
+    tell(fmt::format("Juno {} · {} · context {} · {} {}, {} thread{} · /help for help, Ctrl-D to leave",
+                     kVersion, printable(info.name.empty() ? info.path : info.name), info.context,
+                     info.backend, info.isa, info.threads, info.threads == 1 ? "" : "s"));
   }
   std::signal(SIGINT, SIG_IGN);  // where nothing is answered and no line is edited
   bool asked = false;
@@ -53,7 +53,8 @@ int Repl::run() {
     asked = false;
     obey(text);
   }
-  if (!options_.quiet && !last_.empty() && !conversation_.messages.empty()) tell("The conversation is kept: /load brings it back.");
+  if (!options_.quiet && !last_.empty() && !conversation_.messages.empty())
+    tell("The conversation is kept: /load brings it back.");
   return 0;
 }
 
@@ -121,13 +122,18 @@ void Repl::command(const std::string& line) {
     names.push_back(slash.name);
   }
   const std::string hint = nearest(name, names);
-  fail(Code::kUsage, "[cli] no command {}{}", printable(name), hint.empty() ? "; /help lists them" : "; did you mean " + hint + "?");
+  fail(Code::kUsage, "[cli] no command {}{}", printable(name),
+       hint.empty() ? "; /help lists them" : "; did you mean " + hint + "?");
 }
 
 void Repl::help(const std::string&) {
   for (const Slash& slash : kSlashes) tell(fmt::format("  {:<8} {}", slash.name, slash.help));
-  tell("  A line that ends in \\ goes on in the next; a pasted text of many lines is one message. A blank before a");
-  tell("  slash makes it text. Ctrl-C ends an answer and keeps what was said. Ctrl-R searches what was typed before.");
+  tell(
+      "  A line that ends in \\ goes on in the next; a pasted text of many lines is one message. A blank "
+      "before a");
+  tell(
+      "  slash makes it text. Ctrl-C ends an answer and keeps what was said. Ctrl-R searches what was typed "
+      "before.");
 }
 
 void Repl::reset(const std::string&) {
@@ -148,7 +154,8 @@ void Repl::save(const std::string& path) {
 
 void Repl::load(const std::string& path) {
   const std::string& from = path.empty() ? last_ : path;
-  if (from.empty()) fail(Code::kUsage, "[cli] /load needs a file: there is no folder that keeps the last conversation");
+  if (from.empty())
+    fail(Code::kUsage, "[cli] /load needs a file: there is no folder that keeps the last conversation");
   conversation_ = Conversation::load(from);
   tell(fmt::format("{} messages read from {}.", conversation_.messages.size(), printable(from)));
 }
@@ -161,11 +168,13 @@ void Repl::set(const std::string& assignment) {
   add_sampling_options(options, changed);
   if (assignment.empty()) {
     for (const CLI::Option* o : options.get_options())
-      if (!o->get_default_str().empty()) tell(fmt::format("  {:<20} {}", o->get_lnames().front(), o->get_default_str()));
+      if (!o->get_default_str().empty())
+        tell(fmt::format("  {:<20} {}", o->get_lnames().front(), o->get_default_str()));
     return;
   }
   const size_t space = assignment.find_first_of(" =");
-  if (space == std::string::npos) fail(Code::kUsage, "[cli] /set needs a name and a value, as in /set temperature 0.5");
+  if (space == std::string::npos)
+    fail(Code::kUsage, "[cli] /set needs a name and a value, as in /set temperature 0.5");
   try {
     options.parse("--" + assignment.substr(0, space) + "=" + assignment.substr(space + 1));
   } catch (const CLI::ParseError& e) {
@@ -178,14 +187,14 @@ void Repl::stats(const std::string&) {
   const api::Stats s = session_.total();
   const api::Info& i = session_.info();
   const api::Memory memory = session_.memory(i.context);
-  tell(fmt::format("  prompts    {} tokens ({} cached) in {:.2f} s, {} of weights read", s.prompt_tokens, s.cached_tokens,
-                  s.prefill_seconds, human_bytes(s.prefill_bytes)));
+  tell(fmt::format("  prompts    {} tokens ({} cached) in {:.2f} s, {} of weights read", s.prompt_tokens,
+                   s.cached_tokens, s.prefill_seconds, human_bytes(s.prefill_bytes)));
   tell(fmt::format("  replies    {} tokens in {:.2f} s, {} of weights read", s.new_tokens, s.decode_seconds,
-                  human_bytes(s.decode_bytes)));
-  tell(fmt::format("  memory     weights {} (mapped), keys and values {} for {} positions", human_bytes(memory.weights),
-                  human_bytes(memory.kv), i.context));
-  tell(fmt::format("  ran on     {} {}, {} threads, activations {}; {} operations elsewhere", i.backend, i.isa, i.threads,
-                  i.activations, s.declined));
+                   human_bytes(s.decode_bytes)));
+  tell(fmt::format("  memory     weights {} (mapped), keys and values {} for {} positions",
+                   human_bytes(memory.weights), human_bytes(memory.kv), i.context));
+  tell(fmt::format("  ran on     {} {}, {} threads, activations {}; {} operations elsewhere", i.backend,
+                   i.isa, i.threads, i.activations, s.declined));
 }
 
 void Repl::exit(const std::string&) { done_ = true; }

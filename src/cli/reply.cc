@@ -14,7 +14,9 @@ namespace {
 double per_second(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
 
 // The first token of a reply comes out of the prompt's last pass, so decoding made one less.
-double decode_rate(const api::Stats& s) { return per_second(static_cast<double>(s.new_tokens - 1), s.decode_seconds); }
+double decode_rate(const api::Stats& s) {
+  return per_second(static_cast<double>(s.new_tokens - 1), s.decode_seconds);
+}
 
 }  // namespace
 
@@ -32,7 +34,8 @@ std::string end_line(const api::Reply& reply, const api::Info& info) {
   if (s.new_tokens > 1)
     line += fmt::format(" · {:.1f} t/s · {:.2f} GB/s of weights", decode_rate(s),
                         per_second(static_cast<double>(s.decode_bytes), s.decode_seconds) / 1e9);
-  line += fmt::format(" · prompt {} tokens ({} cached) in {:.2f} s", s.prompt_tokens, s.cached_tokens, s.prefill_seconds);
+  line += fmt::format(" · prompt {} tokens ({} cached) in {:.2f} s", s.prompt_tokens, s.cached_tokens,
+                      s.prefill_seconds);
   line += fmt::format(" · {} {}, {} thread{} · {} operations elsewhere", info.backend, info.isa, info.threads,
                       info.threads == 1 ? "" : "s", s.declined);
   if (reply.reason == api::FinishReason::kLength) line += " · cut at the limit of tokens";

@@ -10,7 +10,8 @@ namespace juno::cli {
 // "24 tokens in 0.31 s · 77.4 t/s · 1.9 GB/s of weights · cpu avx512, 2 threads · 0 operations elsewhere"
 std::string end_line(const api::Reply& reply, const api::Info& info);
 
-// {text, ids, finish_reason, prompt_tokens, cached_tokens, tokens, seconds: {prefill, decode}, tokens_per_second,
+// {text, ids, finish_reason, prompt_tokens, cached_tokens, tokens, seconds: {prefill, decode},
+// tokens_per_second,
 //  weight_bytes_per_second, backend, isa, threads, activations, declined, seed}
 nlohmann::ordered_json reply_json(const api::Reply& reply, const api::Info& info, uint64_t seed);
 

@@ -10,7 +10,8 @@ namespace juno::cli {
 
 api::Text open_text(const std::string& path) {
   const Log log = stderr_log(false);
-  return path.empty() ? take(api::Text::open_memory(demo_model(), kDemoModelName, log)) : take(api::Text::open(path, log));
+  return path.empty() ? take(api::Text::open_memory(demo_model(), kDemoModelName, log))
+                      : take(api::Text::open(path, log));
 }
 
 namespace {
@@ -74,7 +75,8 @@ int detokenize(const Options& o) {
 
 std::shared_ptr<Options> add_common(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("--model-path,-m", o->model_path, "GGUF file, weights not needed; without it, the demo model");
+  app.add_option("--model-path,-m", o->model_path,
+                 "GGUF file, weights not needed; without it, the demo model");
   app.add_flag("--json", o->json, "Print JSON");
   return o;
 }
