@@ -111,6 +111,17 @@ def test_C77_ctrl_c_ends_the_answer_and_keeps_what_was_said():
     again.leave()
 
 
+def test_C77_ctrl_c_ends_a_single_turn_with_130():
+    with tempfile.TemporaryDirectory() as state:
+        p = subprocess.Popen([JUNO, "local", *GREEDY, "--no-chat", "--prompt", "Once upon a time", "--max-tokens", "-1",
+                              "--logit-bias", "2=-100", "--repeat-penalty", "1.5"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(state))
+        first = p.stdout.read(1)
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=10)
+    assert p.returncode == 130 and first + out and b"interrupted" in err, (p.returncode, out, err)
+
+
 def test_C77_ctrl_c_at_an_empty_prompt_asks_once():
     t = chat()
     t.send(b"\x03")
