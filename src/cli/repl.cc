@@ -93,12 +93,13 @@ void Repl::answer(const std::string& text) {
     return take(options_.raw ? session_.complete(text, how, show) : session_.chat(messages, how, show));
   }();
   print("\n");
+  const bool said = !reply.text.empty() || reply.reason != api::FinishReason::kCancelled;
+  if (!options_.raw && said) {
+    messages.push_back({"assistant", reply.text});
+    conversation_.messages = std::move(messages);
+    keep();
+  }
   if (!options_.quiet) tell(end_line(reply, session_.info()));
-  if (options_.raw) return;
-  if (reply.reason == api::FinishReason::kCancelled && reply.text.empty()) return;  // nothing was said
-  messages.push_back({"assistant", reply.text});
-  conversation_.messages = std::move(messages);
-  keep();
 }
 
 // After each answer, so that nothing that ends the program takes the conversation with it.

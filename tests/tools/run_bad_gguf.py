@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 MAKER = pathlib.Path(__file__).with_name("make_bad_gguf.py")
-USAGE, BAD_DATA, NO_INPUT, CONFIG = 2, 65, 66, 78
+FAILED, USAGE, BAD_DATA, NO_INPUT, CONFIG = 1, 2, 65, 66, 78
 NOT_FINITE = ("blk.", "layer", "token_embd", "output")  # what the error of a weight that is not finite names
 OTHER_MODELS = ("number-block_count-1.gguf", "missing-output.weight.gguf")  # load, but are another model than valid.gguf
 
@@ -47,8 +47,8 @@ def loading(row, juno, path, outcome):
     status, said, _, _, printed = outcome
     must, kind = row["must"], row["kind"]
     if kind == "weights":
-        if status != BAD_DATA or printed.strip() or not any(name in said for name in NOT_FINITE):
-            yield f"the first forward pass must end with {BAD_DATA}, name the layer or tensor and print no token"
+        if status != FAILED or printed.strip() or not any(name in said for name in NOT_FINITE):
+            yield f"the first forward pass must end with {FAILED}, name the layer or tensor and print no token"
         return
     if must == "reject":
         if status not in (BAD_DATA, NO_INPUT):
