@@ -14,11 +14,13 @@ from gguf import GGMLQuantizationType as Type
 from gguf import GGML_QUANT_SIZES
 from gguf.quants import dequantize, quantize
 
-# Where the f16 scales of a block are.
+# The byte offsets of a block's f16 scales. A scale of another kind has none, and may want blocks of its own in blocks().
 SCALES = {
     "Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108],
     "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": [], "TQ2_0": [64],
 }
+# Formats that Juno can make.
+QUANTISED = ["F32", "F16", "BF16", "Q8_0", "Q4_0"]
 # Zeros, least and greatest denormal, least normal, one, largest, and their negatives.
 HALVES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x83ff, 0x0400, 0x3c00, 0xbc00, 0x7bff, 0xfbff]
 FLOATS = [0.0, -0.0, 1.0, -1.0, 65504.0, 65519.9, 65520.0, -65536.0, 6e-8, 2.98e-8, 2.9802322e-8, 6.1e-5, 1e-40, -1e-45,
@@ -62,7 +64,8 @@ def quantise_rows(name, rng):
     rows += [rng.normal(size=n) * 10.0 ** rng.integers(-8, 5) for _ in range(28)]
     if name in ("F16", "BF16"):
         rows = [np.array(FLOATS + [0.1] * (n - len(FLOATS)))] + rows
-    return [np.asarray(r, dtype=np.float32) for r in rows]
+    blocks_wide = max(1, GGML_QUANT_SIZES[Type[name]][0] // n)
+    return [np.tile(np.asarray(r, dtype=np.float32), blocks_wide) for r in rows]
 
 
 def bits(values):
@@ -85,7 +88,7 @@ def main():
             for row in rows:
                 f.write(line("row", row.hex()))
                 f.write(line("f32", hex32(dequantize(np.frombuffer(row, dtype=np.uint8), Type[name]))))
-    for name in ["F32", "F16", "BF16", "Q8_0", "Q4_0"]:
+    for name in QUANTISED:
         rng = np.random.default_rng(8)
         with open(out / f"quantise_{name}.txt", "w") as f:
             for row in quantise_rows(name, rng):
