@@ -10,6 +10,7 @@
   X(granite, make_granite)     \
   X(granitemoe, make_granite)  \
   X(llama, make_llama)         \
+  X(olmo2, make_olmo2)         \
   X(phi3, make_phi3)           \
   X(qwen2, make_qwen2)         \
   X(qwen3, make_qwen3)         \

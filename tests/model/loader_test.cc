@@ -22,10 +22,14 @@ std::vector<std::string> required_keys(const std::string& fixture, const std::st
     keys.insert(keys.end(), more.begin(), more.end());
   };
   if (fixture == "llama-linear-bias" || architecture == "gemma3") also({"rope.scaling.factor"});
-  if (fixture == "llama-yarn") also({"rope.scaling.factor", "rope.scaling.original_context_length"});
+  if (fixture == "llama-yarn" || fixture == "olmo3") {
+    also({"rope.scaling.factor", "rope.scaling.original_context_length"});
+  }
   if (fixture == "phi3-longrope" || fixture == "phi4-mini") also({"rope.scaling.original_context_length"});
   if (architecture == "gemma2") also({"attn_logit_softcapping", "final_logit_softcapping"});
-  if (architecture == "gemma2" || architecture == "gemma3") also({"attention.sliding_window"});
+  if (architecture == "gemma2" || architecture == "gemma3" || fixture == "olmo3") {
+    also({"attention.sliding_window"});
+  }
   if (architecture.starts_with("granite")) {
     also({"embedding_scale", "attention.scale", "residual_scale", "logit_scale"});
   }
