@@ -13,6 +13,7 @@
   X(olmo2, make_olmo2)         \
   X(phi3, make_phi3)           \
   X(qwen2, make_qwen2)         \
+  X(qwen2moe, make_qwen2moe)   \
   X(qwen3, make_qwen3)         \
   X(qwen3moe, make_qwen3)      \
   X(smollm3, make_smollm3)
