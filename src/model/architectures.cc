@@ -7,6 +7,7 @@
   X(gemma, make_gemma)         \
   X(gemma2, make_gemma2)       \
   X(gemma3, make_gemma3)       \
+  X(glm4, make_glm4)           \
   X(granite, make_granite)     \
   X(granitemoe, make_granite)  \
   X(llama, make_llama)         \
