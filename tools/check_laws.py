@@ -110,7 +110,8 @@ def weak_symbols(root, build):
         # Exceptions' personality pointer is data, the same in every object.
         if not re.search(r" -m(avx|fma|f16c|sse4|arch=|cpu=|amx)", entry["command"]):
             continue
-        listing = subprocess.run(["nm", "-C", "--defined-only", entry["output"]], cwd=entry["directory"],
+        output = re.search(r" -o (\S+)", entry["command"])[1]  # CMake 3.25 has no "output" beside it
+        listing = subprocess.run(["nm", "-C", "--defined-only", output], cwd=entry["directory"],
                                  capture_output=True, text=True, check=True).stdout
         for symbol in re.findall(r"^\S+ [WVu] (?!DW\.ref\.__gxx_personality)(.+)$", listing, re.M):
             yield f"{pathlib.Path(entry['file']).relative_to(root)}:1: leaks the weak symbol {symbol}"

@@ -4,7 +4,7 @@
 
 namespace juno {
 
-inline constexpr const char* kVersion = JUNO_VERSION;
-inline constexpr int kNumericsVersion = 1;  // docs/numerics.md
+inline constexpr const char* kVersion = "0.1.0";  // CMakeLists.txt reads it here
+inline constexpr int kNumericsVersion = 1;        // docs/numerics.md
 
 }  // namespace juno

@@ -7,11 +7,14 @@
   X(gemma, make_gemma)         \
   X(gemma2, make_gemma2)       \
   X(gemma3, make_gemma3)       \
+  X(glm4, make_glm4)           \
   X(granite, make_granite)     \
   X(granitemoe, make_granite)  \
   X(llama, make_llama)         \
+  X(olmo2, make_olmo2)         \
   X(phi3, make_phi3)           \
   X(qwen2, make_qwen2)         \
+  X(qwen2moe, make_qwen2moe)   \
   X(qwen3, make_qwen3)         \
   X(qwen3moe, make_qwen3)      \
   X(smollm3, make_smollm3)

@@ -25,6 +25,8 @@ class Granite final : public Architecture {
     const Config& c = in.config();
     heads_.scale = in.keys().positive("attention.scale");
     if (!in.keys().flag("rope.scaling.finetuned", true)) rope_.freq.clear();
+    in.keys().refuse("expert_shared_feed_forward_length",
+                     "asks for a shared expert, which is not known here");
     for (int i = 0; i < c.layers; ++i) {
       layers_.push_back({.attn_norm = in.norm("blk.{}.attn_norm", i, c.dim),
                          .mlp_norm = in.norm("blk.{}.ffn_norm", i, c.dim),

@@ -37,6 +37,10 @@ void Keys::fault(std::string_view key, std::string_view sentence) {
   faults_.add(full(key), fmt::format("{} {}", full(key), sentence));
 }
 
+void Keys::refuse(std::string_view key, std::string_view sentence) {
+  if (find(key, false)) fault(key, sentence);
+}
+
 const gguf::Value* Keys::find(std::string_view key, bool required) {
   asked_.insert(full(key));
   const gguf::Value* value = metadata_.find(full(key));

@@ -47,6 +47,9 @@ class Keys {
   // One boolean a layer: an array of them, or the period whose last layer is false.
   std::vector<bool> layers(std::string_view key, int count, int64_t fallback_period);
 
+  // A key that only files have which this architecture would compute wrongly: a fault when it is there.
+  void refuse(std::string_view key, std::string_view sentence);
+
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }
   void fault(std::string_view key, std::string_view sentence);  // the sentence goes on after the key's name
   bool asked(std::string_view full_key) const { return asked_.contains(full_key); }

@@ -236,6 +236,8 @@ constexpr Pretokenizer kList[] = {
     {"falcon3", {word<kLlama3>}, true, true},
     {"smaug-bpe", {word<kLlama3>}},
     {"dbrx", {word<kLlama3>}},
+    {"glm4", {word<kLlama3>}},
+    {"chatglm-bpe", {word<kLlama3>}},
     {"qwen2", {word<kQwen2>}},
     {"deepseek-r1-qwen", {word<kQwen2>}},
     {"stablelm2", {word<kQwen2>}},

@@ -22,10 +22,14 @@ std::vector<std::string> required_keys(const std::string& fixture, const std::st
     keys.insert(keys.end(), more.begin(), more.end());
   };
   if (fixture == "llama-linear-bias" || architecture == "gemma3") also({"rope.scaling.factor"});
-  if (fixture == "llama-yarn") also({"rope.scaling.factor", "rope.scaling.original_context_length"});
+  if (fixture == "llama-yarn" || fixture == "olmo3") {
+    also({"rope.scaling.factor", "rope.scaling.original_context_length"});
+  }
   if (fixture == "phi3-longrope" || fixture == "phi4-mini") also({"rope.scaling.original_context_length"});
   if (architecture == "gemma2") also({"attn_logit_softcapping", "final_logit_softcapping"});
-  if (architecture == "gemma2" || architecture == "gemma3") also({"attention.sliding_window"});
+  if (architecture == "gemma2" || architecture == "gemma3" || fixture == "olmo3") {
+    also({"attention.sliding_window"});
+  }
   if (architecture.starts_with("granite")) {
     also({"embedding_scale", "attention.scale", "residual_scale", "logit_scale"});
   }
@@ -35,10 +39,10 @@ std::vector<std::string> required_keys(const std::string& fixture, const std::st
   return keys;
 }
 
-// A model can do without: a head of its own, llama its biases and frequency divisors.
+// A model can do without: a head of its own, llama its frequency divisors, llama and GLM-4 their biases.
 bool optional(const std::string& architecture, std::string_view tensor) {
   return tensor == "output.weight" || tensor == "rope_freqs.weight" ||
-         (tensor.ends_with(".bias") && architecture == "llama");
+         (tensor.ends_with(".bias") && (architecture == "llama" || architecture == "glm4"));
 }
 
 class Needs : public TestWithParam<std::string> {

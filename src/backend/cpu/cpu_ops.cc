@@ -70,10 +70,11 @@ void CpuOps::do_rope_table(const Tensor& table, const ops::Rope& rope, const Ten
 }
 
 void CpuOps::do_rope(const Tensor& y, const Tensor& x, const ops::Rope& rope, const Tensor& table) {
-  const int heads = static_cast<int>(x.cols() / rope.head_dim), pairs = static_cast<int>(rope.freq.size());
-  each(x.rows(), x.cols(), [&](int64_t t) {
-    kernels_.rope(row(y, t), row(x, t), row(table, t), heads, rope.head_dim, pairs, rope.interleaved);
-  });
+  const RopeHeads shape{.heads = static_cast<int>(x.cols() / rope.head_dim),
+                        .head_dim = rope.head_dim,
+                        .pairs = static_cast<int>(rope.freq.size()),
+                        .interleaved = rope.interleaved};
+  each(x.rows(), x.cols(), [&](int64_t t) { kernels_.rope(row(y, t), row(x, t), row(table, t), shape); });
 }
 
 void CpuOps::do_gated(const Tensor& y, ops::Act act, const Tensor& gate, const Tensor& up) {

@@ -73,6 +73,11 @@ struct NormRun {
   bool centred;
 };
 
+struct RopeHeads {
+  int heads, head_dim, pairs;
+  bool interleaved;
+};
+
 struct Kernels {
   const char* name;
   const FormatKernels* formats;
@@ -83,8 +88,7 @@ struct Kernels {
   void (*store_f16)(uint16_t* to, const float* from, int64_t n);
   void (*norm)(float* y, const float* x, int64_t runs, const NormRun& w);
   // x [heads, head_dim] of one token; turn [2*pairs].
-  void (*rope)(float* y, const float* x, const float* turn, int heads, int head_dim, int pairs,
-               bool interleaved);
+  void (*rope)(float* y, const float* x, const float* turn, const RopeHeads& shape);
   void (*gated[3])(float* y, const float* gate, const float* up, int64_t n);  // by ops::Act
   void (*add)(float* y, const float* a, const float* b, int64_t n);
   void (*scale)(float* y, const float* x, float factor, int64_t n);

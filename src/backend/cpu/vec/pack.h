@@ -32,8 +32,8 @@ JUNO_BOTH PackedTile packed_tile(const Product& p, int item, int plane) {
   return {q, q + p.k * kLanes, q + (p.k + p.blocks()) * kLanes};
 }
 
-// The largest magnitude, or NaN when there is one. Magnitudes order like their bits, which, unlike floats, have
-// a fast maximum.
+// The largest magnitude, or NaN when there is one. Magnitudes order like their bits, which, unlike floats,
+// have a fast maximum.
 JUNO_BOTH float largest(const float* x, int n) {
   uint32_t top = 0;
   for (int i = 0; i < n; ++i) {

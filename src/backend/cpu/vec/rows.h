@@ -37,7 +37,8 @@ void norm(float* y, const float* x, int64_t runs, const NormRun& w) {
   }
 }
 
-void rope(float* y, const float* x, const float* turn, int heads, int head_dim, int pairs, bool interleaved) {
+void rope(float* y, const float* x, const float* turn, const RopeHeads& shape) {
+  const auto [heads, head_dim, pairs, interleaved] = shape;
   const float* sines = turn + pairs;
   for (int h = 0; h < heads; ++h, x += head_dim, y += head_dim) {
     const int step = interleaved ? 2 : 1, other = interleaved ? 1 : pairs;
