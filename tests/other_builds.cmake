@@ -1,5 +1,5 @@
 # Tests of build/dev that run programs of build/asan (clang, ASan and UBSan) and build/o0 (clang, no optimisation).
-set(asan_programs base_test quant_test gguf_test tokenizer_test ops_test)
+set(asan_programs base_test quant_test gguf_test tokenizer_test ops_test model_test)
 set(o0_programs base_test quant_test ops_test)
 set(fuzzers gguf tokenizer chat_template)
 
