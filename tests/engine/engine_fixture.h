@@ -25,16 +25,20 @@ struct Machine {
   std::unique_ptr<Engine> engine;
 };
 
-inline Machine machine(const std::string& path, EngineOptions options,
-                       ops::Activations activations = ops::Activations::kInt8) {
+inline Machine machine(const std::string& path, EngineOptions options, std::unique_ptr<ops::Executor> ops) {
   Machine m;
-  m.ops = std::make_unique<ops::Reference>(activations);
+  m.ops = std::move(ops);
   auto model =
       model::load_model(take(gguf::Reader::open(path, Log{})), options.context, m.ops->device(), Log{});
   m.model = std::make_unique<model::Model>(take(std::move(model)));
   if (options.vocab == 0) options.vocab = static_cast<int32_t>(m.model->config.vocab);
   m.engine = take(Engine::make(*m.model, *m.ops, options));
   return m;
+}
+
+inline Machine machine(const std::string& path, const EngineOptions& options,
+                       ops::Activations activations = ops::Activations::kInt8) {
+  return machine(path, options, std::make_unique<ops::Reference>(activations));
 }
 
 // Token ids of no meaning, always the same.
