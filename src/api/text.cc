@@ -76,14 +76,14 @@ std::pair<gguf::Reader, tokenizer::Tokenizer> read(Result<gguf::Reader> opened, 
 Result<Text> Text::open(const std::string& path, const Log& log) {
   return guard([&] {
     auto [file, tokenizer] = read(gguf::Reader::open(path, log), log);
-    return Text(std::make_unique<Parts>(std::move(file), std::move(tokenizer)));
+    return Text(std::unique_ptr<Parts>(new Parts{std::move(file), std::move(tokenizer)}));
   });
 }
 
 Result<Text> Text::open_memory(std::span<const uint8_t> bytes, const std::string& name, const Log& log) {
   return guard([&] {
     auto [file, tokenizer] = read(gguf::Reader::open_memory(bytes, name, log), log);
-    return Text(std::make_unique<Parts>(std::move(file), std::move(tokenizer)));
+    return Text(std::unique_ptr<Parts>(new Parts{std::move(file), std::move(tokenizer)}));
   });
 }
 
