@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kPiecesPerThread = 4;  // so that a thread which starts late leaves little undone
 
-Product product(int64_t tokens, const Tensor& weight, ops::Activations activations) {
+Product product(const Kernels& kernels, int64_t tokens, const Tensor& weight, ops::Activations activations) {
   const quant::FormatInfo& format = ops::format_of(weight);
   Product p;
   p.weight = weight.data;
@@ -19,6 +19,7 @@ Product product(int64_t tokens, const Tensor& weight, ops::Activations activatio
   p.outputs = weight.rows();
   p.block = format.activation_block(weight.cols());
   p.tokens = static_cast<int>(tokens);
+  p.bytes = kernels.bytes && !format.is_float;
   p.planes = activations == ops::Activations::kInt8x2 && !format.is_float ? 2 : 1;
   return p;
 }
@@ -41,7 +42,7 @@ size_t tensor_bytes(int64_t rows, int64_t cols) {
 }  // namespace
 
 size_t CpuOps::product_scratch(int64_t tokens, const Tensor& weight) const {
-  const Product p = product(tokens, weight, activations());
+  const Product p = product(kernels_, tokens, weight, activations());
   return packed_bytes(p) + static_cast<size_t>(threads()) * p.scratch_bytes();
 }
 
@@ -51,7 +52,7 @@ size_t CpuOps::linear_scratch(const Tensor& x, const ops::Linear& w) const {
 
 void CpuOps::multiply(const Tensor& y, const Tensor& x, const Tensor& weight, const Tensor& bias,
                       std::byte* scratch) {
-  Product p = product(x.rows(), weight, activations());
+  Product p = product(kernels_, x.rows(), weight, activations());
   p.x = x.f32();
   p.y = y.f32();
   p.bias = bias ? bias.f32() : nullptr;

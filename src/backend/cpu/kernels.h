@@ -17,6 +17,7 @@ inline constexpr int kAttendRows = 16;  // query rows that share a converted chu
 // side in tiles of kLanes; below, each row stays in one piece.
 struct Product {
   static constexpr int kManyTokens = 8;
+  bool bytes = false;            // integers stay bytes: few.h and many.h instead of linear.h
   const void* weight = nullptr;  // [outputs, k]
   int64_t row_bytes = 0, k = 0, outputs = 0;
   int block = 32;              // activations that share a scale
@@ -28,18 +29,24 @@ struct Product {
 
   JUNO_BOTH bool many() const { return tokens >= kManyTokens; }
   JUNO_BOTH int64_t blocks() const { return (k + block - 1) / block; }
+  // Blocks of the largest of the eight groups.
+  JUNO_BOTH int steps() const { return static_cast<int>((blocks() + 7) / 8); }
   JUNO_BOTH int pack_items() const { return many() ? (tokens + kLanes - 1) / kLanes : tokens; }
   // Of one item and plane: q, then a scale for each block, then the sums of each 16.
   JUNO_BOTH size_t packed_bytes() const {
+    const size_t strip = (steps() * 8 * (2 * sizeof(float) + block) + k / 16 * sizeof(int16_t)) + 64;
     const size_t few = k * sizeof(int16_t) + blocks() * sizeof(float) + k / 16 * sizeof(int16_t);
     const size_t tile = (k + blocks() + k / 16) * kLanes * sizeof(float);
-    return ((many() ? tile : few) + 63) / 64 * 64;
+    return ((many() ? tile : bytes ? strip : few) + 63) / 64 * 64;
   }
   // Of a thread: unpacked rows, or the room to quantise one row of x.
   JUNO_BOTH size_t scratch_bytes() const {
     const size_t row = (k + 2 * blocks() + k / 16) * sizeof(float);
     const size_t quantised = k * (sizeof(float) + sizeof(int16_t)) + blocks() * sizeof(float);
-    return ((many() ? kItemRows * row : 4 * row) + quantised + 63) / 64 * 64;
+    const size_t stage =
+        steps() * 16 * (6 * sizeof(int32_t) + block / 32 * sizeof(int32_t) + block) + k + 1024;
+    const size_t rows = many() ? kItemRows * row : bytes ? stage : 4 * row;
+    return (rows + quantised + 63) / 64 * 64;
   }
 };
 
@@ -80,6 +87,7 @@ struct RopeHeads {
 
 struct Kernels {
   const char* name;
+  bool bytes;  // integer formats have kernels of bytes
   const FormatKernels* formats;
   int format_count;
   void (*pack)(const Product& p, int item, std::byte* scratch);

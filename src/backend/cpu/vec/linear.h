@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights of every format: docs/numerics.md §3 and §4. Included by vec/kernels.cc only.
 #pragma once
+#include "backend/cpu/vec/few.h"
 #include "backend/cpu/vec/lanes.h"
 #include "backend/cpu/vec/pack.h"
 #include "quant/dot.h"
@@ -62,10 +63,6 @@ JUNO_BOTH int dot16(const int16_t* v, const int16_t* q) {
   for (int i = 0; i < kSize; ++i) sum += v[i] * q[i];
   return sum;
 }
-
-// Elements of an activation block whose products are added up as integers.
-template <class F, int kBlock>
-inline constexpr int kStep = quant::kUnit<F> < kBlock ? quant::kUnit<F> : kBlock;
 
 // One weight row times one row of activations.
 template <class F, int kBlock>
@@ -173,8 +170,12 @@ JUNO_BOTH void multiply_many(const Product& p, int64_t first, int64_t last, std:
 
 template <class F, int kBlock>
 [[gnu::noinline]] void multiply_blocks(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
-  if (p.many()) multiply_many<F, kBlock>(p, first, last, scratch);
-  else multiply_few<F, kBlock>(p, first, last, scratch);
+  if (p.many()) return multiply_many<F, kBlock>(p, first, last, scratch);
+#if defined(JUNO_WIDE)
+  multiply_strips<F, kBlock>(p, first, last, scratch);
+#else
+  multiply_few<F, kBlock>(p, first, last, scratch);
+#endif
 }
 
 template <quant::IntegerFormat F>
