@@ -10,28 +10,30 @@ namespace {
 
 constexpr int kPiecesPerThread = 4;  // so that a thread which starts late leaves little undone
 
+const FormatKernels& kernels_of(const Kernels& kernels, const Tensor& weight) {
+  return *std::find_if(kernels.formats, kernels.formats + kernels.format_count, [&](const FormatKernels& f) {
+    return f.gguf_id == static_cast<uint32_t>(weight.dtype);
+  });
+}
+
 Product product(const Kernels& kernels, int64_t tokens, const Tensor& weight, ops::Activations activations) {
   const quant::FormatInfo& format = ops::format_of(weight);
+  const FormatKernels& own = kernels_of(kernels, weight);
   Product p;
+  p.bytes = own.bytes;
   p.weight = weight.data;
   p.row_bytes = format.row_bytes(weight.cols());
   p.k = weight.cols();
   p.outputs = weight.rows();
   p.block = format.activation_block(weight.cols());
+  p.cell = own.cell;
   p.tokens = static_cast<int>(tokens);
-  p.bytes = kernels.bytes && !format.is_float;
   p.planes = activations == ops::Activations::kInt8x2 && !format.is_float ? 2 : 1;
   return p;
 }
 
 size_t packed_bytes(const Product& p) {
   return static_cast<size_t>(p.pack_items()) * p.planes * p.packed_bytes();
-}
-
-const FormatKernels& kernels_of(const Kernels& kernels, const Tensor& weight) {
-  return *std::find_if(kernels.formats, kernels.formats + kernels.format_count, [&](const FormatKernels& f) {
-    return f.gguf_id == static_cast<uint32_t>(weight.dtype);
-  });
 }
 
 size_t tensor_bytes(int64_t rows, int64_t cols) {

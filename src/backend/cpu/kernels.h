@@ -21,6 +21,7 @@ struct Product {
   const void* weight = nullptr;  // [outputs, k]
   int64_t row_bytes = 0, k = 0, outputs = 0;
   int block = 32;              // activations that share a scale
+  int cell = 32;               // weights that share a sub-scale: what tiles of bytes hold sums of
   int tokens = 0, planes = 1;  // planes: 2 under int8x2
   const float* x = nullptr;    // [tokens, k]
   std::byte* packed = nullptr;
@@ -37,7 +38,9 @@ struct Product {
     const size_t strip = (steps() * 8 * (2 * sizeof(float) + block) + k / 16 * sizeof(int16_t)) + 64;
     const size_t few = k * sizeof(int16_t) + blocks() * sizeof(float) + k / 16 * sizeof(int16_t);
     const size_t tile = (k + blocks() + k / 16) * kLanes * sizeof(float);
-    return ((many() ? tile : bytes ? strip : few) + 63) / 64 * 64;
+    const size_t byte_tile = (k + blocks() * sizeof(float) + k / cell * sizeof(int32_t)) * kLanes;
+    if (bytes) return ((many() ? byte_tile : strip) + 63) / 64 * 64;
+    return ((many() ? tile : few) + 63) / 64 * 64;
   }
   // Of a thread: unpacked rows, or the room to quantise one row of x.
   JUNO_BOTH size_t scratch_bytes() const {
@@ -45,6 +48,9 @@ struct Product {
     const size_t quantised = k * (sizeof(float) + sizeof(int16_t)) + blocks() * sizeof(float);
     const size_t stage =
         steps() * 16 * (6 * sizeof(int32_t) + block / 32 * sizeof(int32_t) + block) + k + 1024;
+    const size_t byte_row = k + (2 * blocks() + 2 * (k / cell)) * sizeof(float) + 128;
+    const size_t sums = kItemRows * 3 * 2 * kLanes * sizeof(float);
+    if (bytes && many()) return (kItemRows * byte_row + sums + quantised + 63) / 64 * 64;
     const size_t rows = many() ? kItemRows * row : bytes ? stage : 4 * row;
     return (rows + quantised + 63) / 64 * 64;
   }
@@ -52,6 +58,8 @@ struct Product {
 
 struct FormatKernels {
   uint32_t gguf_id;
+  bool bytes;  // the kernels of few.h and many.h
+  int cell;    // weights that share a sub-scale
   void (*multiply)(const Product& p, int64_t first, int64_t last,
                    std::byte* scratch);  // outputs [first, last)
 };
@@ -87,7 +95,6 @@ struct RopeHeads {
 
 struct Kernels {
   const char* name;
-  bool bytes;  // integer formats have kernels of bytes
   const FormatKernels* formats;
   int format_count;
   void (*pack)(const Product& p, int item, std::byte* scratch);

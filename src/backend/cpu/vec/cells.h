@@ -15,12 +15,12 @@ namespace {
 // Formats with a scale for each 32: a block is a cell.
 struct SignedCell {
   static constexpr bool is_signed = true;
-  static constexpr int offset = kSignedOffset;
+  static constexpr int bits = 8, offset = kSignedOffset;
 };
-template <int kOffset>
+template <int kBits, int kOffset>
 struct UnsignedCell {
   static constexpr bool is_signed = false;
-  static constexpr int offset = kOffset;
+  static constexpr int bits = kBits, offset = kOffset;
 };
 
 JUNO_BOTH __m128i table16(const int8_t* values) {
@@ -38,19 +38,19 @@ struct Cells<quant::Q8_0> : SignedCell {
   JUNO_BOTH static Bytes get(Rows w) { return bytes32(w, 2); }
 };
 template <>
-struct Cells<quant::Q4_0> : UnsignedCell<8> {
+struct Cells<quant::Q4_0> : UnsignedCell<4, 8> {
   JUNO_BOTH static Bytes get(Rows w) { return halves(bytes16(w, 2)); }
 };
 template <>
-struct Cells<quant::Q4_1> : UnsignedCell<0> {
+struct Cells<quant::Q4_1> : UnsignedCell<4, 0> {
   JUNO_BOTH static Bytes get(Rows w) { return halves(bytes16(w, 4)); }
 };
 template <>
-struct Cells<quant::Q5_0> : UnsignedCell<16> {
+struct Cells<quant::Q5_0> : UnsignedCell<5, 16> {
   JUNO_BOTH static Bytes get(Rows w) { return with_bit5(halves(bytes16(w, 6)), w, 2); }
 };
 template <>
-struct Cells<quant::Q5_1> : UnsignedCell<0> {
+struct Cells<quant::Q5_1> : UnsignedCell<5, 0> {
   JUNO_BOTH static Bytes get(Rows w) { return with_bit5(halves(bytes16(w, 8)), w, 4); }
 };
 template <>
@@ -58,13 +58,13 @@ struct Cells<quant::IQ4_NL> : SignedCell {
   JUNO_BOTH static Bytes get(Rows w) { return look_up(table16(kIq4Table), halves(bytes16(w, 2))); }
 };
 template <>
-struct Cells<quant::MXFP4> : UnsignedCell<12> {
+struct Cells<quant::MXFP4> : UnsignedCell<5, 12> {
   JUNO_BOTH static Bytes get(Rows w) { return look_up(table16(kMxfp4Table), halves(bytes16(w, 1))); }
 };
 
 // Formats in blocks of 256: cell c of 8, kSub elements under one sub-scale.
-template <int kSub, int kOffset>
-struct ScaledCell : UnsignedCell<kOffset> {
+template <int kSub, int kBits, int kOffset>
+struct ScaledCell : UnsignedCell<kBits, kOffset> {
   static constexpr int sub = kSub;
 };
 
@@ -81,14 +81,14 @@ JUNO_BOTH void scales6(const uint8_t* from, int8_t* s, int8_t* u) {
 }
 
 template <>
-struct Cells<quant::Q4_K> : ScaledCell<32, 0> {
+struct Cells<quant::Q4_K> : ScaledCell<32, 4, 0> {
   JUNO_BOTH static Bytes get(Rows w, int c) {
     return both_bits(down(bytes32(w, 16 + c / 2 * 32), c % 2 * 4), all_bytes(15));
   }
   JUNO_BOTH static void scales(const quant::Q4_K::Block& b, int8_t* s, int8_t* u) { scales6(b.scales, s, u); }
 };
 template <>
-struct Cells<quant::Q5_K> : ScaledCell<32, 0> {
+struct Cells<quant::Q5_K> : ScaledCell<32, 5, 0> {
   JUNO_BOTH static Bytes get(Rows w, int c) {
     const Bytes low = both_bits(down(bytes32(w, 48 + c / 2 * 32), c % 2 * 4), all_bytes(15));
     return either_bits(low, up<4>(both_bits(down(bytes32(w, 16), c), all_bytes(1))));
@@ -96,7 +96,7 @@ struct Cells<quant::Q5_K> : ScaledCell<32, 0> {
   JUNO_BOTH static void scales(const quant::Q5_K::Block& b, int8_t* s, int8_t* u) { scales6(b.scales, s, u); }
 };
 template <>
-struct Cells<quant::Q6_K> : ScaledCell<16, 32> {
+struct Cells<quant::Q6_K> : ScaledCell<16, 6, 32> {
   JUNO_BOTH static Bytes get(Rows w, int c) {
     const Bytes low = down(bytes32(w, c / 4 * 64 + c % 2 * 32), c % 4 / 2 * 4);
     const Bytes high = down(bytes32(w, 128 + c / 4 * 32), c % 4 * 2);
@@ -107,7 +107,7 @@ struct Cells<quant::Q6_K> : ScaledCell<16, 32> {
   }
 };
 template <>
-struct Cells<quant::Q2_K> : ScaledCell<16, 0> {
+struct Cells<quant::Q2_K> : ScaledCell<16, 2, 0> {
   JUNO_BOTH static Bytes get(Rows w, int c) {
     return both_bits(down(bytes32(w, 16 + c / 4 * 32), c % 4 * 2), all_bytes(3));
   }
@@ -119,7 +119,7 @@ struct Cells<quant::Q2_K> : ScaledCell<16, 0> {
   }
 };
 template <>
-struct Cells<quant::Q3_K> : ScaledCell<16, 4> {
+struct Cells<quant::Q3_K> : ScaledCell<16, 3, 4> {
   JUNO_BOTH static Bytes get(Rows w, int c) {
     const Bytes low = both_bits(down(bytes32(w, 32 + c / 4 * 32), c % 4 * 2), all_bytes(3));
     return either_bits(low, up<2>(both_bits(down(bytes32(w, 0), c), all_bytes(1))));
@@ -139,7 +139,7 @@ struct Cells<quant::Q3_K> : ScaledCell<16, 4> {
 template <>
 struct Cells<quant::IQ4_XS> {
   static constexpr bool is_signed = true;
-  static constexpr int offset = 0, sub = 32;
+  static constexpr int bits = 8, offset = 0, sub = 32;
   JUNO_BOTH static Bytes get(Rows w, int c) {
     return look_up(table16(kIq4Table), halves(bytes16(w, 8 + c * 16)));
   }
@@ -168,7 +168,34 @@ JUNO_BOTH Bytes cell(Rows w, int c) {
   else return Cells<F>::get(w, c);
 }
 
+// The largest byte of a cell.
+template <class F>
+inline constexpr int kLargestByte = (1 << Cells<F>::bits) - 1;
+
 }  // namespace
 }  // namespace juno::cpu
 
 #endif
+
+namespace juno::cpu {
+namespace {
+
+// What FormatKernels says of a format.
+template <class F>
+constexpr bool has_cells() {
+#if defined(JUNO_WIDE)
+  return quant::IntegerFormat<F>;
+#else
+  return false;
+#endif
+}
+template <class F>
+constexpr int cell_of() {
+#if defined(JUNO_WIDE)
+  if constexpr (F::block_size == 256) return Cells<F>::sub;
+#endif
+  return 32;
+}
+
+}  // namespace
+}  // namespace juno::cpu

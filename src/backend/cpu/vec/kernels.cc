@@ -18,15 +18,8 @@ namespace {
 
 constexpr FormatTable kFormats = format_table(quant::Formats{});
 
-#if defined(JUNO_WIDE)
-constexpr bool kBytes = true;
-#else
-constexpr bool kBytes = false;
-#endif
-
 constexpr Kernels kKernels = {
     .name = JUNO_TEXT(JUNO_ISA),
-    .bytes = kBytes,
     .formats = kFormats.entries,
     .format_count = count_of(quant::Formats{}),
     .pack = pack,

@@ -7,6 +7,7 @@
 #endif
 
 #include "backend/cpu/kernels.h"
+#include "base/half.h"
 #include "base/portable.h"
 
 namespace juno::cpu {
@@ -22,6 +23,13 @@ struct Lanes {
   __m512 v;
 };
 JUNO_BOTH Lanes load(const float* p) { return {_mm512_loadu_ps(p)}; }
+JUNO_BOTH Lanes load_f16(const uint16_t* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+JUNO_BOTH Lanes load_bf16(const uint16_t* p) {
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 16))};
+}
 JUNO_BOTH void store(float* p, Lanes a) { _mm512_storeu_ps(p, a.v); }
 JUNO_BOTH Lanes all(float x) { return {_mm512_set1_ps(x)}; }
 JUNO_BOTH Lanes mul(Lanes a, Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
@@ -29,7 +37,7 @@ JUNO_BOTH Lanes add(Lanes a, Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
 JUNO_BOTH Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 JUNO_BOTH Lanes exact_fma(Lanes a, Lanes b, Lanes c) { return fma(a, b, c); }
 
-#elif defined(__AVX2__) && defined(__FMA__)
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 
 inline constexpr int kTileRows = 4;
 
@@ -37,6 +45,17 @@ struct Lanes {
   __m256 lo, hi;
 };
 JUNO_BOTH Lanes load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+JUNO_BOTH Lanes load_f16(const uint16_t* p) {
+  const auto* half = reinterpret_cast<const __m128i*>(p);
+  return {_mm256_cvtph_ps(_mm_loadu_si128(half)), _mm256_cvtph_ps(_mm_loadu_si128(half + 1))};
+}
+JUNO_BOTH __m256 bf16x8(__m128i half) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+}
+JUNO_BOTH Lanes load_bf16(const uint16_t* p) {
+  const auto* half = reinterpret_cast<const __m128i*>(p);
+  return {bf16x8(_mm_loadu_si128(half)), bf16x8(_mm_loadu_si128(half + 1))};
+}
 JUNO_BOTH void store(float* p, Lanes a) {
   _mm256_storeu_ps(p, a.lo);
   _mm256_storeu_ps(p + 8, a.hi);
@@ -59,6 +78,16 @@ struct Lanes {
 JUNO_BOTH Lanes load(const float* p) {
   Lanes r;
   for (int i = 0; i < kLanes; ++i) r.v[i] = p[i];
+  return r;
+}
+JUNO_BOTH Lanes load_f16(const uint16_t* p) {
+  Lanes r;
+  for (int i = 0; i < kLanes; ++i) r.v[i] = f16_to_f32(p[i]);
+  return r;
+}
+JUNO_BOTH Lanes load_bf16(const uint16_t* p) {
+  Lanes r;
+  for (int i = 0; i < kLanes; ++i) r.v[i] = bf16_to_f32(p[i]);
   return r;
 }
 JUNO_BOTH void store(float* p, const Lanes& a) {

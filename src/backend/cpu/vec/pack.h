@@ -96,6 +96,29 @@ JUNO_BOTH void scatter(const Product& p, std::byte* tile, int lane, const int16_
   for (int64_t j = 0; j < p.k / 16; ++j) out[j * kLanes] = q ? static_cast<float>(sum16(q + 16 * j)) : 0.0f;
 }
 
+// Tokens side by side as many.h reads them. A lane without a token is made of zeros.
+struct ByteTile {
+  int8_t* q;   // [k/4, kLanes, 4]
+  float* d;    // [blocks, kLanes]
+  int32_t* h;  // [k/cell, kLanes]
+};
+JUNO_BOTH ByteTile byte_tile(const Product& p, int item, int plane) {
+  auto* q = reinterpret_cast<int8_t*>(packed_at(p, item, plane));
+  auto* d = reinterpret_cast<float*>(q + p.k * kLanes);
+  return {q, d, reinterpret_cast<int32_t*>(d + p.blocks() * kLanes)};
+}
+JUNO_BOTH void lay_lane(const Product& p, const ByteTile& to, int lane, const int16_t* q, const float* d) {
+  for (int64_t b = 0; b < p.blocks(); ++b) to.d[b * kLanes + lane] = q ? d[b] : 0.0f;
+  for (int64_t c = 0; c < p.k / p.cell; ++c) {
+    int sum = 0;
+    for (int i = 0; q && i < p.cell; ++i) sum += q[c * p.cell + i];
+    to.h[c * kLanes + lane] = sum;
+  }
+  for (int64_t i = 0; i < p.k / 4; ++i)
+    for (int j = 0; j < 4; ++j)
+      to.q[(i * kLanes + lane) * 4 + j] = q ? static_cast<int8_t>(q[i * 4 + j]) : int8_t{0};
+}
+
 // A row of q in the order of the steps.
 JUNO_BOTH void lay_strip(const Product& p, const Strip& to, const int16_t* q, const float* d) {
   for (int64_t j = 0; j < p.k / 16; ++j) to.h[j] = static_cast<int16_t>(sum16(q + 16 * j));
@@ -125,6 +148,11 @@ JUNO_BOTH void lay_row(const Product& p, int item, int plane, const int16_t* q, 
   for (int64_t j = 0; j < p.k / 16; ++j) row_q[p.k + j] = static_cast<int16_t>(sum16(q + 16 * j));
 }
 
+JUNO_BOTH void lay_column(const Product& p, int item, int plane, int lane, const int16_t* q, const float* d) {
+  if (p.bytes) lay_lane(p, byte_tile(p, item, plane), lane, q, d);
+  else scatter(p, packed_at(p, item, plane), lane, q, d);
+}
+
 void pack(const Product& p, int item, std::byte* scratch) {
   auto* rest = reinterpret_cast<float*>(scratch);
   auto* d = rest + p.k;
@@ -134,7 +162,7 @@ void pack(const Product& p, int item, std::byte* scratch) {
     const float* x = p.x + token * p.k;
     for (int plane = 0; plane < p.planes; ++plane) {
       if (token >= p.tokens) {
-        scatter(p, packed_at(p, item, plane), lane, nullptr, nullptr);
+        lay_column(p, item, plane, lane, nullptr, nullptr);
         continue;
       }
       if (plane == 1) {
@@ -142,7 +170,7 @@ void pack(const Product& p, int item, std::byte* scratch) {
         x = rest;
       }
       quantise(x, p.k, p.block, q, d);
-      if (p.many()) scatter(p, packed_at(p, item, plane), lane, q, d);
+      if (p.many()) lay_column(p, item, plane, lane, q, d);
       else lay_row(p, item, plane, q, d);
     }
   }

@@ -114,7 +114,32 @@ JUNO_BOTH Ints add_parts(const Ints* part) {
   return _mm512_shuffle_i64x2(mixed, mixed, 0xd8);
 }
 
+// Of tokens side by side: kVector of them, four elements of each, times four of one row's.
+inline constexpr int kVector = 16;
+JUNO_BOTH Bytes four_bytes(const uint8_t* p) {
+  int32_t four;
+  std::memcpy(&four, p, sizeof four);
+  return _mm512_set1_epi32(four);
+}
+// Sums on the way: kRun products may be added before they must be finished.
+template <bool kSigned, int kLargest>
+inline constexpr int kRunOf = 64;
+template <bool kSigned>
+JUNO_BOTH Ints add_products(Ints acc, Bytes w, Bytes x) {
+  return _mm512_dpbusd_epi32(acc, w, x);
+}
+JUNO_BOTH Ints finished(Ints sums, Ints parts) { return _mm512_add_epi32(sums, parts); }
+// A signed cell as add_products takes it.
+JUNO_BOTH Bytes unsign(Bytes w) { return _mm512_xor_si512(w, all_bytes(0x80)); }
+// 32 bytes to each row.
+JUNO_BOTH void store_rows(uint8_t* const* to, int64_t at, Bytes v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to[0] + at), _mm512_castsi512_si256(v));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to[1] + at), _mm512_extracti64x4_epi64(v, 1));
+}
+
 JUNO_BOTH Floats no_floats() { return _mm512_setzero_ps(); }
+JUNO_BOTH Floats all_floats(float x) { return _mm512_set1_ps(x); }
+JUNO_BOTH Floats wide_add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
 JUNO_BOTH Floats wide_load(const float* p) { return _mm512_loadu_ps(p); }
 JUNO_BOTH Floats same_floats(const float* p) { return _mm512_broadcast_f32x8(_mm256_loadu_ps(p)); }
 JUNO_BOTH Floats widen_f16(const uint16_t* p) {
@@ -205,7 +230,36 @@ JUNO_BOTH Ints add_parts(const Ints* part) {
                           _mm256_permute2x128_si256(four[0], four[1], 0x31));
 }
 
+inline constexpr int kVector = 8;
+JUNO_BOTH Bytes four_bytes(const uint8_t* p) {
+  int32_t four;
+  std::memcpy(&four, p, sizeof four);
+  return _mm256_set1_epi32(four);
+}
+// Pairs of products add up in 16 bits.
+template <bool kSigned, int kLargest>
+inline constexpr int kRunOf = kSigned || kLargest * 2 * 127 * 2 > 32767 ? 1
+                              : kLargest * 2 * 127 * 4 > 32767          ? 2
+                              : kLargest * 2 * 127 * 8 > 32767          ? 4
+                                                                        : 8;
+template <bool kSigned>
+JUNO_BOTH Ints add_products(Ints acc, Bytes w, Bytes x) {
+  Bytes products;
+  if constexpr (kSigned) products = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+  else products = _mm256_maddubs_epi16(w, x);
+  acc = _mm256_add_epi16(acc, products);
+  asm volatile("" : "+x"(acc));  // else the compiler adds late and spills every product
+  return acc;
+}
+JUNO_BOTH Ints finished(Ints sums, Ints parts) {
+  return _mm256_add_epi32(sums, _mm256_madd_epi16(parts, _mm256_set1_epi16(1)));
+}
+JUNO_BOTH Bytes unsign(Bytes w) { return w; }
+JUNO_BOTH void store_rows(uint8_t* const* to, int64_t at, Bytes v) { store_bytes(to[0] + at, v); }
+
 JUNO_BOTH Floats no_floats() { return _mm256_setzero_ps(); }
+JUNO_BOTH Floats all_floats(float x) { return _mm256_set1_ps(x); }
+JUNO_BOTH Floats wide_add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
 JUNO_BOTH Floats wide_load(const float* p) { return _mm256_loadu_ps(p); }
 JUNO_BOTH Floats same_floats(const float* p) { return _mm256_loadu_ps(p); }
 JUNO_BOTH Floats widen_f16(const uint16_t* p) {
