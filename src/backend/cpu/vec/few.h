@@ -75,13 +75,16 @@ JUNO_BOTH void spread16(const int8_t* from, int16_t* to) {
 template <class F>
 JUNO_BOTH void stage_row(const Product& p, Rows row, const Stage& stage, int r) {
   const auto* blocks = reinterpret_cast<const typename F::Block*>(row[r]);
-  const int lanes = p.steps() * kGroupLanes;
-  for (int i = 0; i < lanes; ++i) {
-    const auto& b = *reinterpret_cast<const typename F::Block*>(row[r] + stage.at[i]);
-    const int to = i / 8 * kWide + r * 8 + i % 8;
-    if constexpr (HalfScale<F>) reinterpret_cast<uint16_t*>(stage.d)[to] = b.d;
-    else reinterpret_cast<float*>(stage.d)[to] = F::d(b);
-    if constexpr (quant::HasMin<F>) reinterpret_cast<uint16_t*>(stage.m)[to] = half_minimum<F>(b);
+  for (int step = 0; step < p.steps(); ++step) {
+    const int32_t* at = stage.at + step * kGroupLanes;
+    const int to = step * kWide + r * kGroupLanes;
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroupLanes; ++g) {
+      const auto& b = *reinterpret_cast<const typename F::Block*>(row[r] + at[g]);
+      if constexpr (HalfScale<F>) reinterpret_cast<uint16_t*>(stage.d)[to + g] = b.d;
+      else reinterpret_cast<float*>(stage.d)[to + g] = F::d(b);
+      if constexpr (quant::HasMin<F>) reinterpret_cast<uint16_t*>(stage.m)[to + g] = half_minimum<F>(b);
+    }
   }
   if constexpr (F::block_size == 32) {
     for (int g = 0; g < kGroupLanes; ++g) {
@@ -230,6 +233,8 @@ JUNO_BOTH void multiply_pair(const Product& p, const Source& w, const Stage& sta
   }
 }
 
+inline constexpr int64_t kAhead = 4096;  // bytes of weights asked for before they are needed
+
 template <class F, int kBlock>
 JUNO_BOTH void multiply_strips(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
   const Stage s = stage(p, scratch);
@@ -238,6 +243,7 @@ JUNO_BOTH void multiply_strips(const Product& p, int64_t first, int64_t last, st
     const uint8_t* row[kPair];
     for (int r = 0; r < kPair; ++r)
       row[r] = static_cast<const uint8_t*>(p.weight) + (o + r < last ? o + r : o) * p.row_bytes;
+    for (int64_t i = 0; i < kPair * p.row_bytes; i += 64) __builtin_prefetch(row[0] + kAhead + i);
     for (int r = 0; r < kPair; ++r) stage_row<F>(p, row, s, r);
     const FromFile<F, kBlock> file{row, s};
     if (p.tokens * p.planes == 1) {
