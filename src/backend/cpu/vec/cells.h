@@ -153,6 +153,7 @@ template <class F>
 concept HalfScale = requires(const typename F::Block& b) {
   { b.d } -> std::convertible_to<uint16_t>;
 };
+// The minimum follows d.
 template <class F>
 JUNO_BOTH uint16_t half_minimum(const typename F::Block& b) {
   if constexpr (requires { b.dmin; }) return b.dmin;

@@ -15,7 +15,7 @@ namespace {
 // group is a block; [wide] arrays hold kWide numbers for each step.
 struct Stage {
   int32_t *at, *block;           // [8 steps] bytes from the row's start, and the block's number
-  uint8_t *d, *m;                // [wide] f16, or f32 where d is none
+  uint8_t* d;                    // [wide] d and the minimum, both f16; d alone as f16 or f32
   int32_t *offset, *minimum;     // [units, wide], [wide]: sums to subtract, and M of the contract
   int32_t* sums;                 // [k/32] of one row
   uint32_t* scale[kPair];        // [k/16 or k/32] the sub-scale in both halves
@@ -34,7 +34,6 @@ JUNO_BOTH Stage stage(const Product& p, std::byte* scratch) {
   s.at = reinterpret_cast<int32_t*>(carve(lanes * 4));
   s.block = reinterpret_cast<int32_t*>(carve(lanes * 4));
   s.d = reinterpret_cast<uint8_t*>(carve(wide * 4));
-  s.m = reinterpret_cast<uint8_t*>(carve(wide * 4));
   s.offset = reinterpret_cast<int32_t*>(carve(wide * 4 * (p.block / 32)));
   s.minimum = reinterpret_cast<int32_t*>(carve(wide * 4));
   s.sums = reinterpret_cast<int32_t*>(carve(p.k / 32 * 4));
@@ -81,19 +80,17 @@ JUNO_BOTH void stage_row(const Product& p, Rows row, const Stage& stage, int r) 
 #pragma GCC unroll 8
     for (int g = 0; g < kGroupLanes; ++g) {
       const auto& b = *reinterpret_cast<const typename F::Block*>(row[r] + at[g]);
-      if constexpr (HalfScale<F>) reinterpret_cast<uint16_t*>(stage.d)[to + g] = b.d;
+      if constexpr (quant::HasMin<F>) std::memcpy(stage.d + (to + g) * 4, &b.d, 4);
+      else if constexpr (HalfScale<F>) reinterpret_cast<uint16_t*>(stage.d)[to + g] = b.d;
       else reinterpret_cast<float*>(stage.d)[to + g] = F::d(b);
-      if constexpr (quant::HasMin<F>) reinterpret_cast<uint16_t*>(stage.m)[to + g] = half_minimum<F>(b);
     }
   }
   if constexpr (F::block_size == 32) {
     for (int g = 0; g < kGroupLanes; ++g) {
       const int64_t count = quant::group_begin(g + 1, p.blocks()) - quant::group_begin(g, p.blocks());
       if (count == p.steps()) continue;
-      const int to = (p.steps() - 1) * kWide + r * 8 + g;
-      if constexpr (HalfScale<F>) reinterpret_cast<uint16_t*>(stage.d)[to] = 0;
-      else reinterpret_cast<float*>(stage.d)[to] = 0;
-      if constexpr (quant::HasMin<F>) reinterpret_cast<uint16_t*>(stage.m)[to] = 0;
+      constexpr int kBytes = HalfScale<F> && !quant::HasMin<F> ? 2 : 4;
+      std::memset(stage.d + ((p.steps() - 1) * kWide + r * kGroupLanes + g) * kBytes, 0, kBytes);
     }
   } else {
     for (int64_t b = 0; b < p.k / 256; ++b) {
@@ -131,11 +128,20 @@ JUNO_BOTH void stage_sums(const Product& p, const Stage& stage, const int16_t* f
   }
 }
 
+inline constexpr int64_t kAhead = 4096;  // bytes of weights asked for before they are needed
+
 // Cells from the file, or as they were stored for the first token.
 template <class F, int kBlock>
 struct FromFile {
   Rows row;
   const Stage& stage;
+  // Asks for an eighth of what a later step takes.
+  JUNO_BOTH void ask(int step, int g) const {
+    constexpr int kBytes = kWide * kBlock * static_cast<int>(sizeof(typename F::Block)) / F::block_size;
+#pragma GCC unroll 4
+    for (int i = g * 64; i < kBytes; i += kGroupLanes * 64)
+      __builtin_prefetch(row[0] + kAhead + step * kBytes + i);
+  }
   JUNO_BOTH Bytes get(int i, int c) const {
     const uint8_t* w[kPair];
     for (int r = 0; r < kPair; ++r) w[r] = row[r] + stage.at[i];
@@ -146,6 +152,7 @@ struct FromFile {
 template <int kBlock>
 struct FromCells {
   const Stage& stage;
+  JUNO_BOTH void ask(int, int) const {}
   JUNO_BOTH Bytes get(int i, int c) const {
     return load_bytes(stage.cells + (i * (kBlock / 32) + c) * sizeof(Bytes));
   }
@@ -165,12 +172,14 @@ JUNO_BOTH Ints add_cell(Ints acc, Bytes w, Bytes x, const Stage& stage, int64_t 
 
 template <class F>
 JUNO_BOTH Floats staged_d(const Stage& stage, int step) {
-  if constexpr (HalfScale<F>) return widen_f16(reinterpret_cast<const uint16_t*>(stage.d) + step * kWide);
+  if constexpr (quant::HasMin<F>) return widen_low(stage.d + step * kWide * 4);
+  else if constexpr (HalfScale<F>)
+    return widen_f16(reinterpret_cast<const uint16_t*>(stage.d) + step * kWide);
   else return wide_load(reinterpret_cast<const float*>(stage.d) + step * kWide);
 }
 template <class F>
 JUNO_BOTH Floats staged_m(const Stage& stage, int step) {
-  const Floats m = widen_f16(reinterpret_cast<const uint16_t*>(stage.m) + step * kWide);
+  const Floats m = widen_high(stage.d + step * kWide * 4);
   return kNegativeMinimum<F> ? wide_negative(m) : m;
 }
 
@@ -195,6 +204,7 @@ template <class F, int kBlock, class Source>
       for (int g = 0; g < kGroupLanes; ++g) {
         const int i = step * 8 + g;
         part[g] = no_ints();
+        if (unit == 0) w.ask(step, g);
 #pragma GCC unroll 4
         for (int c = unit * kUnitCells; c < (unit + 1) * kUnitCells; ++c)
           part[g] = add_cell<F>(part[g], w.get(i, c), same_bytes(x.q + (i * kCells + c) * 32), stage,
@@ -214,9 +224,7 @@ template <class F, int kBlock, class Source>
       acc = wide_fma(wide_mul(staged_m<F>(stage, step), dx), to_floats(sum), acc);
     }
   }
-  float lanes[kWide];
-  wide_store(lanes, acc);
-  for (int r = 0; r < kPair; ++r) y[r] = quant::neighbour_tree(lanes + r * kGroupLanes, kGroupLanes);
+  add_groups(acc, y);
 }
 
 template <class F, int kBlock, class Source>
@@ -233,8 +241,6 @@ JUNO_BOTH void multiply_pair(const Product& p, const Source& w, const Stage& sta
   }
 }
 
-inline constexpr int64_t kAhead = 4096;  // bytes of weights asked for before they are needed
-
 template <class F, int kBlock>
 JUNO_BOTH void multiply_strips(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
   const Stage s = stage(p, scratch);
@@ -243,7 +249,6 @@ JUNO_BOTH void multiply_strips(const Product& p, int64_t first, int64_t last, st
     const uint8_t* row[kPair];
     for (int r = 0; r < kPair; ++r)
       row[r] = static_cast<const uint8_t*>(p.weight) + (o + r < last ? o + r : o) * p.row_bytes;
-    for (int64_t i = 0; i < kPair * p.row_bytes; i += 64) __builtin_prefetch(row[0] + kAhead + i);
     for (int r = 0; r < kPair; ++r) stage_row<F>(p, row, s, r);
     const FromFile<F, kBlock> file{row, s};
     if (p.tokens * p.planes == 1) {

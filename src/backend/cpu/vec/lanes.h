@@ -15,6 +15,35 @@ namespace {
 
 using juno::fma;  // of one number, beside those of Lanes below
 
+#if defined(__AVX2__) && defined(__F16C__)
+// rows[i]: eight 16-bit numbers of row i and of row i + 8. Number j of all sixteen rows to columns[j].
+JUNO_BOTH void turn16x8(const __m256i* rows, __m256i* columns) {
+  __m256i a[8], b[8];
+  for (int i = 0; i < 4; ++i) {
+    a[2 * i] = _mm256_unpacklo_epi16(rows[2 * i], rows[2 * i + 1]);
+    a[2 * i + 1] = _mm256_unpackhi_epi16(rows[2 * i], rows[2 * i + 1]);
+  }
+  for (int i = 0; i < 2; ++i) {
+    for (int half = 0; half < 2; ++half) {
+      b[4 * i + 2 * half] = _mm256_unpacklo_epi32(a[4 * i + half], a[4 * i + 2 + half]);
+      b[4 * i + 2 * half + 1] = _mm256_unpackhi_epi32(a[4 * i + half], a[4 * i + 2 + half]);
+    }
+  }
+  for (int i = 0; i < 4; ++i) {
+    columns[2 * i] = _mm256_unpacklo_epi64(b[i], b[4 + i]);
+    columns[2 * i + 1] = _mm256_unpackhi_epi64(b[i], b[4 + i]);
+  }
+}
+// Eight f16 of each of sixteen rows, `stride` apart.
+JUNO_BOTH void load_turned(const uint16_t* p, int64_t stride, __m256i* columns) {
+  __m256i rows[8];
+  for (int i = 0; i < 8; ++i)
+    rows[i] = _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(p + (i + 8) * stride),
+                                  reinterpret_cast<const __m128i*>(p + i * stride));
+  turn16x8(rows, columns);
+}
+#endif
+
 #if defined(__AVX512F__)
 
 inline constexpr int kTileRows = 8;  // weight rows against one tile of tokens: what the registers hold
@@ -25,6 +54,12 @@ struct Lanes {
 JUNO_BOTH Lanes load(const float* p) { return {_mm512_loadu_ps(p)}; }
 JUNO_BOTH Lanes load_f16(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+// p [16 rows, stride]: elements 0 … 7 of all rows, as f32.
+JUNO_BOTH void load_columns(const uint16_t* p, int64_t stride, Lanes* to) {
+  __m256i columns[8];
+  load_turned(p, stride, columns);
+  for (int i = 0; i < 8; ++i) to[i] = {_mm512_cvtph_ps(columns[i])};
 }
 JUNO_BOTH Lanes load_bf16(const uint16_t* p) {
   const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
@@ -48,6 +83,13 @@ JUNO_BOTH Lanes load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_
 JUNO_BOTH Lanes load_f16(const uint16_t* p) {
   const auto* half = reinterpret_cast<const __m128i*>(p);
   return {_mm256_cvtph_ps(_mm_loadu_si128(half)), _mm256_cvtph_ps(_mm_loadu_si128(half + 1))};
+}
+JUNO_BOTH void load_columns(const uint16_t* p, int64_t stride, Lanes* to) {
+  __m256i columns[8];
+  load_turned(p, stride, columns);
+  for (int i = 0; i < 8; ++i)
+    to[i] = {_mm256_cvtph_ps(_mm256_castsi256_si128(columns[i])),
+             _mm256_cvtph_ps(_mm256_extracti128_si256(columns[i], 1))};
 }
 JUNO_BOTH __m256 bf16x8(__m128i half) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
@@ -84,6 +126,10 @@ JUNO_BOTH Lanes load_f16(const uint16_t* p) {
   Lanes r;
   for (int i = 0; i < kLanes; ++i) r.v[i] = f16_to_f32(p[i]);
   return r;
+}
+JUNO_BOTH void load_columns(const uint16_t* p, int64_t stride, Lanes* to) {
+  for (int i = 0; i < 8; ++i)
+    for (int row = 0; row < kLanes; ++row) to[i].v[row] = f16_to_f32(p[row * stride + i]);
 }
 JUNO_BOTH Lanes load_bf16(const uint16_t* p) {
   Lanes r;

@@ -145,6 +145,21 @@ JUNO_BOTH Floats same_floats(const float* p) { return _mm512_broadcast_f32x8(_mm
 JUNO_BOTH Floats widen_f16(const uint16_t* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
+// The f16 in the low, the high half of each 32 bits.
+JUNO_BOTH Floats widen_low(const void* p) {
+  return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_loadu_si512(p)));
+}
+JUNO_BOTH Floats widen_high(const void* p) {
+  return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_loadu_si512(p), 16)));
+}
+// Each row's groups: neighbours are added, then neighbouring sums.
+JUNO_BOTH void add_groups(Floats v, float* y) {
+  const __m256 low = _mm512_castps512_ps256(v);
+  const __m256 high = _mm512_extractf32x8_ps(v, 1);
+  const __m256 pairs = _mm256_hadd_ps(low, high), fours = _mm256_hadd_ps(pairs, pairs);
+  const __m128 sums = _mm_add_ps(_mm256_castps256_ps128(fours), _mm256_extractf128_ps(fours, 1));
+  _mm_storel_pi(reinterpret_cast<__m64*>(y), sums);
+}
 JUNO_BOTH Floats to_floats(Ints v) { return _mm512_cvtepi32_ps(v); }
 JUNO_BOTH Floats wide_negative(Floats v) {
   return _mm512_castsi512_ps(
@@ -264,6 +279,18 @@ JUNO_BOTH Floats wide_load(const float* p) { return _mm256_loadu_ps(p); }
 JUNO_BOTH Floats same_floats(const float* p) { return _mm256_loadu_ps(p); }
 JUNO_BOTH Floats widen_f16(const uint16_t* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+JUNO_BOTH Floats widen_dwords(__m256i v) {
+  const __m256i packed = _mm256_packus_epi32(v, v);
+  return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0xd8)));
+}
+JUNO_BOTH Floats widen_low(const void* p) {
+  return widen_dwords(_mm256_and_si256(load_bytes(p), _mm256_set1_epi32(0xffff)));
+}
+JUNO_BOTH Floats widen_high(const void* p) { return widen_dwords(_mm256_srli_epi32(load_bytes(p), 16)); }
+JUNO_BOTH void add_groups(Floats v, float* y) {
+  const __m256 pairs = _mm256_hadd_ps(v, v), fours = _mm256_hadd_ps(pairs, pairs);
+  *y = _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(fours), _mm256_extractf128_ps(fours, 1)));
 }
 JUNO_BOTH Floats to_floats(Ints v) { return _mm256_cvtepi32_ps(v); }
 JUNO_BOTH Floats wide_negative(Floats v) { return _mm256_xor_ps(v, _mm256_set1_ps(-0.0f)); }
