@@ -14,13 +14,14 @@ namespace {
 // What is known of kPair rows before their bytes are read, in the thread's scratch. Index i = 8 * step +
 // group is a block; [wide] arrays hold kWide numbers for each step.
 struct Stage {
-  int32_t *at, *block;           // [8 steps] bytes from the row's start, and the block's number
-  uint8_t* d;                    // [wide] d and the minimum, both f16; d alone as f16 or f32
-  int32_t *offset, *minimum;     // [units, wide], [wide]: sums to subtract, and M of the contract
-  int32_t* sums;                 // [k/32] of one row
-  uint32_t* scale[kPair];        // [k/16 or k/32] the sub-scale in both halves
-  int16_t *s[kPair], *u[kPair];  // [k/16]
-  std::byte* cells;              // [8 steps, cells of a block] Bytes
+  int32_t *at, *block;            // [8 steps] bytes from the row's start, and the block's number
+  uint8_t* d;                     // [wide] d and the minimum, both f16; d alone as f16 or f32
+  int32_t *offset, *minimum;      // [units, wide], [wide]: sums to subtract, and M of the contract
+  int32_t* sums;                  // [k/32] of one row
+  uint32_t* scale[kPair];         // [k/16 or k/32] the sub-scale in both halves
+  int16_t *s[kPair], *u[kPair];   // [k/16]
+  int empty, ended[kGroupLanes];  // how many and which groups have no block left in the last step
+  std::byte* cells;               // [8 steps, cells of a block] Bytes
 };
 
 JUNO_BOTH Stage stage(const Product& p, std::byte* scratch) {
@@ -48,8 +49,11 @@ JUNO_BOTH Stage stage(const Product& p, std::byte* scratch) {
 
 // Blocks in the order of the steps. A group that has no block left repeats its last one: its scale is 0.
 template <class F, int kBlock>
-JUNO_BOTH void stage_order(const Product& p, const Stage& s) {
+JUNO_BOTH void stage_order(const Product& p, Stage& s) {
   const int64_t blocks = p.blocks();
+  s.empty = 0;
+  for (int g = 0; g < kGroupLanes; ++g)
+    if (quant::group_begin(g + 1, blocks) - quant::group_begin(g, blocks) < p.steps()) s.ended[s.empty++] = g;
   for (int step = 0; step < p.steps(); ++step) {
     for (int g = 0; g < kGroupLanes; ++g) {
       const int64_t b = quant::group_begin(g, blocks) + step, end = quant::group_begin(g + 1, blocks);
@@ -86,12 +90,9 @@ JUNO_BOTH void stage_row(const Product& p, Rows row, const Stage& stage, int r) 
     }
   }
   if constexpr (F::block_size == 32) {
-    for (int g = 0; g < kGroupLanes; ++g) {
-      const int64_t count = quant::group_begin(g + 1, p.blocks()) - quant::group_begin(g, p.blocks());
-      if (count == p.steps()) continue;
-      constexpr int kBytes = HalfScale<F> && !quant::HasMin<F> ? 2 : 4;
-      std::memset(stage.d + ((p.steps() - 1) * kWide + r * kGroupLanes + g) * kBytes, 0, kBytes);
-    }
+    constexpr int kBytes = HalfScale<F> && !quant::HasMin<F> ? 2 : 4;
+    for (int i = 0; i < stage.empty; ++i)
+      std::memset(stage.d + ((p.steps() - 1) * kWide + r * kGroupLanes + stage.ended[i]) * kBytes, 0, kBytes);
   } else {
     for (int64_t b = 0; b < p.k / 256; ++b) {
       int8_t s[16], u[16];
@@ -243,7 +244,7 @@ JUNO_BOTH void multiply_pair(const Product& p, const Source& w, const Stage& sta
 
 template <class F, int kBlock>
 JUNO_BOTH void multiply_strips(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
-  const Stage s = stage(p, scratch);
+  Stage s = stage(p, scratch);
   stage_order<F, kBlock>(p, s);
   for (int64_t o = first; o < last; o += kPair) {
     const uint8_t* row[kPair];
