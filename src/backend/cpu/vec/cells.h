@@ -68,16 +68,27 @@ struct ScaledCell : UnsignedCell<kBits, kOffset> {
   static constexpr int sub = kSub;
 };
 
-// Four of six bits at a time, from twelve bytes (quant/bits.h, scale6 and min6).
-JUNO_BOTH void scales6(const uint8_t* from, int8_t* s, int8_t* u) {
-  uint32_t w[3], low[2], high[2];
+// Sub-scales and minima come eight bytes to a word, the first in its lowest byte.
+using Eight = uint64_t;
+JUNO_BOTH Eight in_all(int byte) { return static_cast<Eight>(byte) * 0x0101010101010101u; }
+JUNO_BOTH Eight load_eight(const void* from) {
+  Eight word;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+JUNO_BOTH Eight eight(uint32_t low, uint32_t high) { return static_cast<Eight>(high) << 32 | low; }
+
+// Six bits each, from twelve bytes (quant/bits.h, scale6 and min6).
+JUNO_BOTH void scales6(const uint8_t* from, Eight* s, Eight* u) {
+  uint32_t w[3];
   std::memcpy(w, from, sizeof w);
-  low[0] = w[0] & 0x3f3f3f3fu;
-  low[1] = (w[2] & 0x0f0f0f0fu) | (w[0] >> 2 & 0x30303030u);
-  high[0] = w[1] & 0x3f3f3f3fu;
-  high[1] = (w[2] >> 4 & 0x0f0f0f0fu) | (w[1] >> 2 & 0x30303030u);
-  std::memcpy(s, low, sizeof low);
-  std::memcpy(u, high, sizeof high);
+  s[0] = eight(w[0] & 0x3f3f3f3fu, (w[2] & 0x0f0f0f0fu) | (w[0] >> 2 & 0x30303030u));
+  u[0] = eight(w[1] & 0x3f3f3f3fu, (w[2] >> 4 & 0x0f0f0f0fu) | (w[1] >> 2 & 0x30303030u));
+}
+// Six bits less 32: the highest of them is the sign.
+JUNO_BOTH Eight signed6(Eight v) {
+  const Eight low = v ^ in_all(0x20), sign = low & in_all(0x20);
+  return low | sign << 1 | sign << 2;
 }
 
 template <>
@@ -85,7 +96,7 @@ struct Cells<quant::Q4_K> : ScaledCell<32, 4, 0> {
   JUNO_BOTH static Bytes get(Rows w, int c) {
     return both_bits(down(bytes32(w, 16 + c / 2 * 32), c % 2 * 4), all_bytes(15));
   }
-  JUNO_BOTH static void scales(const quant::Q4_K::Block& b, int8_t* s, int8_t* u) { scales6(b.scales, s, u); }
+  JUNO_BOTH static void scales(const quant::Q4_K::Block& b, Eight* s, Eight* u) { scales6(b.scales, s, u); }
 };
 template <>
 struct Cells<quant::Q5_K> : ScaledCell<32, 5, 0> {
@@ -93,7 +104,7 @@ struct Cells<quant::Q5_K> : ScaledCell<32, 5, 0> {
     const Bytes low = both_bits(down(bytes32(w, 48 + c / 2 * 32), c % 2 * 4), all_bytes(15));
     return either_bits(low, up<4>(both_bits(down(bytes32(w, 16), c), all_bytes(1))));
   }
-  JUNO_BOTH static void scales(const quant::Q5_K::Block& b, int8_t* s, int8_t* u) { scales6(b.scales, s, u); }
+  JUNO_BOTH static void scales(const quant::Q5_K::Block& b, Eight* s, Eight* u) { scales6(b.scales, s, u); }
 };
 template <>
 struct Cells<quant::Q6_K> : ScaledCell<16, 6, 32> {
@@ -102,8 +113,8 @@ struct Cells<quant::Q6_K> : ScaledCell<16, 6, 32> {
     const Bytes high = down(bytes32(w, 128 + c / 4 * 32), c % 4 * 2);
     return either_bits(both_bits(low, all_bytes(15)), up<4>(both_bits(high, all_bytes(3))));
   }
-  JUNO_BOTH static void scales(const quant::Q6_K::Block& b, int8_t* s, int8_t*) {
-    std::memcpy(s, b.scales, 16);
+  JUNO_BOTH static void scales(const quant::Q6_K::Block& b, Eight* s, Eight*) {
+    for (int i = 0; i < 2; ++i) s[i] = load_eight(b.scales + 8 * i);
   }
 };
 template <>
@@ -111,10 +122,11 @@ struct Cells<quant::Q2_K> : ScaledCell<16, 2, 0> {
   JUNO_BOTH static Bytes get(Rows w, int c) {
     return both_bits(down(bytes32(w, 16 + c / 4 * 32), c % 4 * 2), all_bytes(3));
   }
-  JUNO_BOTH static void scales(const quant::Q2_K::Block& b, int8_t* s, int8_t* u) {
-    for (int i = 0; i < 16; ++i) {
-      s[i] = static_cast<int8_t>(b.scales[i] & 15);
-      u[i] = static_cast<int8_t>(b.scales[i] >> 4);
+  JUNO_BOTH static void scales(const quant::Q2_K::Block& b, Eight* s, Eight* u) {
+    for (int i = 0; i < 2; ++i) {
+      const Eight both = load_eight(b.scales + 8 * i);
+      s[i] = both & in_all(15);
+      u[i] = both >> 4 & in_all(15);
     }
   }
 };
@@ -126,14 +138,14 @@ struct Cells<quant::Q3_K> : ScaledCell<16, 3, 4> {
   }
   // The low four bits of eight scales lie in the low halves of eight bytes, of the next eight in the high
   // halves; the high bits of four scales lie in the same two bits of four bytes.
-  JUNO_BOTH static void scales(const quant::Q3_K::Block& b, int8_t* s, int8_t*) {
-    uint32_t w[3];
-    std::memcpy(w, b.scales, sizeof w);
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t four = (w[i % 2] >> (i / 2 * 4) & 0x0f0f0f0fu) | (w[2] >> (2 * i) & 0x03030303u) << 4;
-      std::memcpy(s + 4 * i, &four, sizeof four);
+  JUNO_BOTH static void scales(const quant::Q3_K::Block& b, Eight* s, Eight*) {
+    uint32_t high;
+    std::memcpy(&high, b.scales + 8, sizeof high);
+    const Eight low = load_eight(b.scales);
+    for (int i = 0; i < 2; ++i) {
+      const Eight top = eight(high >> (4 * i) & 0x03030303u, high >> (4 * i + 2) & 0x03030303u);
+      s[i] = signed6((low >> (4 * i) & in_all(15)) | top << 4);
     }
-    for (int i = 0; i < 16; ++i) s[i] = static_cast<int8_t>(s[i] - 32);
   }
 };
 template <>
@@ -143,8 +155,10 @@ struct Cells<quant::IQ4_XS> {
   JUNO_BOTH static Bytes get(Rows w, int c) {
     return look_up(table16(kIq4Table), halves(bytes16(w, 8 + c * 16)));
   }
-  JUNO_BOTH static void scales(const quant::IQ4_XS::Block& b, int8_t* s, int8_t*) {
-    for (int j = 0; j < 8; ++j) s[j] = static_cast<int8_t>(quant::IQ4_XS::s(b, j));
+  JUNO_BOTH static void scales(const quant::IQ4_XS::Block& b, Eight* s, Eight*) {
+    s[0] = 0;
+    for (int j = 0; j < 8; ++j)
+      s[0] |= static_cast<Eight>(static_cast<uint8_t>(quant::IQ4_XS::s(b, j))) << (8 * j);
   }
 };
 

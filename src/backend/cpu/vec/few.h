@@ -65,14 +65,14 @@ JUNO_BOTH void stage_order(const Product& p, Stage& s) {
 }
 
 // Eight small numbers, each in both halves of 32 bits; sixteen as 16 bits.
-JUNO_BOTH void spread8(const int8_t* from, uint32_t* to) {
-  const __m256i v = _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+JUNO_BOTH void spread8(Eight from, uint32_t* to) {
+  const __m256i v = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(from)));
   const __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0xffff));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_or_si256(low, _mm256_slli_epi32(v, 16)));
 }
-JUNO_BOTH void spread16(const int8_t* from, int16_t* to) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                      _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+JUNO_BOTH void spread16(const Eight* from, int16_t* to) {
+  const __m128i v = _mm_set_epi64x(static_cast<int64_t>(from[1]), static_cast<int64_t>(from[0]));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_cvtepi8_epi16(v));
 }
 
 template <class F>
@@ -95,14 +95,14 @@ JUNO_BOTH void stage_row(const Product& p, Rows row, const Stage& stage, int r) 
       std::memset(stage.d + ((p.steps() - 1) * kWide + r * kGroupLanes + stage.ended[i]) * kBytes, 0, kBytes);
   } else {
     for (int64_t b = 0; b < p.k / 256; ++b) {
-      int8_t s[16], u[16];
+      Eight s[2], u[2];
       Cells<F>::scales(blocks[b], s, u);
       if constexpr (Cells<F>::sub == 32) {
-        spread8(s, stage.scale[r] + b * 8);
-        if constexpr (quant::HasMin<F>) spread8(u, reinterpret_cast<uint32_t*>(stage.u[r]) + b * 8);
+        spread8(s[0], stage.scale[r] + b * 8);
+        if constexpr (quant::HasMin<F>) spread8(u[0], reinterpret_cast<uint32_t*>(stage.u[r]) + b * 8);
       } else {
-        spread8(s, stage.scale[r] + b * 16);
-        spread8(s + 8, stage.scale[r] + b * 16 + 8);
+        spread8(s[0], stage.scale[r] + b * 16);
+        spread8(s[1], stage.scale[r] + b * 16 + 8);
         spread16(s, stage.s[r] + b * 16);
         if constexpr (quant::HasMin<F>) spread16(u, stage.u[r] + b * 16);
       }

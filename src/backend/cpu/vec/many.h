@@ -30,8 +30,8 @@ JUNO_BOTH ByteRow byte_row(const Product& p, std::byte* scratch, int64_t index) 
   return {reinterpret_cast<uint8_t*>(d + floats), d, d + p.blocks(), s, s + p.k / p.cell};
 }
 
-JUNO_BOTH void widen8(const int8_t* from, float* to) {
-  const __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+JUNO_BOTH void widen8(Eight from, float* to) {
+  const __m128i v = _mm_cvtsi64_si128(static_cast<int64_t>(from));
   _mm256_storeu_ps(to, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)));
 }
 JUNO_BOTH float widen_half(uint16_t h) { return _cvtsh_ss(h); }
@@ -51,11 +51,11 @@ JUNO_BOTH void unpack_scales(const Product& p, const uint8_t* row, const ByteRow
     }
     if constexpr (F::block_size == 256) {
       constexpr int kSubs = 256 / Cells<F>::sub;
-      int8_t s[16], u[16];
+      Eight s[2], u[2];
       Cells<F>::scales(w[b], s, u);
-      for (int i = 0; i < kSubs; i += 8) {
-        widen8(s + i, to.s + b * kSubs + i);
-        if constexpr (quant::HasMin<F>) widen8(u + i, to.u + b * kSubs + i);
+      for (int i = 0; i < kSubs / 8; ++i) {
+        widen8(s[i], to.s + b * kSubs + 8 * i);
+        if constexpr (quant::HasMin<F>) widen8(u[i], to.u + b * kSubs + 8 * i);
       }
     }
   }
