@@ -29,7 +29,8 @@ struct Product {
   float* y = nullptr;           // [tokens, outputs]
 
   JUNO_BOTH bool many() const { return tokens >= kManyTokens; }
-  JUNO_BOTH int64_t blocks() const { return (k + block - 1) / block; }
+  // A shift: blocks are powers of two, and a division in a loop's end would cost more than its body.
+  JUNO_BOTH int64_t blocks() const { return (k + block - 1) >> __builtin_ctz(block); }
   // Blocks of the largest of the eight groups.
   JUNO_BOTH int steps() const { return static_cast<int>((blocks() + 7) / 8); }
   JUNO_BOTH int pack_items() const { return many() ? (tokens + kLanes - 1) / kLanes : tokens; }

@@ -93,14 +93,14 @@ JUNO_BOTH Eight signed6(Eight v) {
 
 template <>
 struct Cells<quant::Q4_K> : ScaledCell<32, 4, 0> {
-  JUNO_BOTH static Bytes get(Rows w, int c) {
+  JUNO_BOTH static Bytes get(Rows w, unsigned c) {
     return both_bits(down(bytes32(w, 16 + c / 2 * 32), c % 2 * 4), all_bytes(15));
   }
   JUNO_BOTH static void scales(const quant::Q4_K::Block& b, Eight* s, Eight* u) { scales6(b.scales, s, u); }
 };
 template <>
 struct Cells<quant::Q5_K> : ScaledCell<32, 5, 0> {
-  JUNO_BOTH static Bytes get(Rows w, int c) {
+  JUNO_BOTH static Bytes get(Rows w, unsigned c) {
     const Bytes low = both_bits(down(bytes32(w, 48 + c / 2 * 32), c % 2 * 4), all_bytes(15));
     return either_bits(low, up<4>(both_bits(down(bytes32(w, 16), c), all_bytes(1))));
   }
@@ -108,7 +108,7 @@ struct Cells<quant::Q5_K> : ScaledCell<32, 5, 0> {
 };
 template <>
 struct Cells<quant::Q6_K> : ScaledCell<16, 6, 32> {
-  JUNO_BOTH static Bytes get(Rows w, int c) {
+  JUNO_BOTH static Bytes get(Rows w, unsigned c) {
     const Bytes low = down(bytes32(w, c / 4 * 64 + c % 2 * 32), c % 4 / 2 * 4);
     const Bytes high = down(bytes32(w, 128 + c / 4 * 32), c % 4 * 2);
     return either_bits(both_bits(low, all_bytes(15)), up<4>(both_bits(high, all_bytes(3))));
@@ -119,7 +119,7 @@ struct Cells<quant::Q6_K> : ScaledCell<16, 6, 32> {
 };
 template <>
 struct Cells<quant::Q2_K> : ScaledCell<16, 2, 0> {
-  JUNO_BOTH static Bytes get(Rows w, int c) {
+  JUNO_BOTH static Bytes get(Rows w, unsigned c) {
     return both_bits(down(bytes32(w, 16 + c / 4 * 32), c % 4 * 2), all_bytes(3));
   }
   JUNO_BOTH static void scales(const quant::Q2_K::Block& b, Eight* s, Eight* u) {
@@ -132,7 +132,7 @@ struct Cells<quant::Q2_K> : ScaledCell<16, 2, 0> {
 };
 template <>
 struct Cells<quant::Q3_K> : ScaledCell<16, 3, 4> {
-  JUNO_BOTH static Bytes get(Rows w, int c) {
+  JUNO_BOTH static Bytes get(Rows w, unsigned c) {
     const Bytes low = both_bits(down(bytes32(w, 32 + c / 4 * 32), c % 4 * 2), all_bytes(3));
     return either_bits(low, up<2>(both_bits(down(bytes32(w, 0), c), all_bytes(1))));
   }
@@ -152,7 +152,7 @@ template <>
 struct Cells<quant::IQ4_XS> {
   static constexpr bool is_signed = true;
   static constexpr int bits = 8, offset = 0, sub = 32;
-  JUNO_BOTH static Bytes get(Rows w, int c) {
+  JUNO_BOTH static Bytes get(Rows w, unsigned c) {
     return look_up(table16(kIq4Table), halves(bytes16(w, 8 + c * 16)));
   }
   JUNO_BOTH static void scales(const quant::IQ4_XS::Block& b, Eight* s, Eight*) {
@@ -178,7 +178,7 @@ template <class F>
 inline constexpr bool kNegativeMinimum = F::block_size == 256;
 
 template <class F>
-JUNO_BOTH Bytes cell(Rows w, int c) {
+JUNO_BOTH Bytes cell(Rows w, unsigned c) {
   if constexpr (F::block_size == 32) return Cells<F>::get(w);
   else return Cells<F>::get(w, c);
 }

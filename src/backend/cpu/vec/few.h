@@ -78,7 +78,8 @@ JUNO_BOTH void spread16(const Eight* from, int16_t* to) {
 template <class F>
 JUNO_BOTH void stage_row(const Product& p, Rows row, const Stage& stage, int r) {
   const auto* blocks = reinterpret_cast<const typename F::Block*>(row[r]);
-  for (int step = 0; step < p.steps(); ++step) {
+  const int steps = p.steps();
+  for (int step = 0; step < steps; ++step) {
     const int32_t* at = stage.at + step * kGroupLanes;
     const int to = step * kWide + r * kGroupLanes;
 #pragma GCC unroll 8
@@ -119,7 +120,8 @@ JUNO_BOTH void stage_sums(const Product& p, const Stage& stage, const int16_t* f
     const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(h + i));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(stage.sums + i / 2), _mm256_madd_epi16(a, b));
   }
-  for (int i = 0; i < p.steps() * kGroupLanes; ++i) {
+  const int lanes = p.steps() * kGroupLanes;
+  for (int i = 0; i < lanes; ++i) {
     for (int part = 0; part < kPerBlock; ++part) {
       const int32_t* from = stage.sums + (int64_t{stage.block[i]} * kPerBlock + part) * kCells;
       int32_t sum = 0;
@@ -143,18 +145,18 @@ struct FromFile {
     for (int i = g * 64; i < kBytes; i += kGroupLanes * 64)
       __builtin_prefetch(row[0] + kAhead + step * kBytes + i);
   }
-  JUNO_BOTH Bytes get(int i, int c) const {
+  JUNO_BOTH Bytes get(int i, unsigned c) const {
     const uint8_t* w[kPair];
     for (int r = 0; r < kPair; ++r) w[r] = row[r] + stage.at[i];
     if constexpr (F::block_size == 32) return cell<F>(w, 0);
-    else return cell<F>(w, stage.block[i] % (256 / kBlock) * (kBlock / 32) + c);
+    else return cell<F>(w, static_cast<unsigned>(stage.block[i]) % (256 / kBlock) * (kBlock / 32) + c);
   }
 };
 template <int kBlock>
 struct FromCells {
   const Stage& stage;
   JUNO_BOTH void ask(int, int) const {}
-  JUNO_BOTH Bytes get(int i, int c) const {
+  JUNO_BOTH Bytes get(int i, unsigned c) const {
     return load_bytes(stage.cells + (i * (kBlock / 32) + c) * sizeof(Bytes));
   }
 };
@@ -197,7 +199,8 @@ template <class F, int kBlock, class Source>
     }
   }
   Floats acc = no_floats();
-  for (int step = 0; step < p.steps(); ++step) {
+  const int steps = p.steps();
+  for (int step = 0; step < steps; ++step) {
     const Floats dx = same_floats(x.d + step * 8), s = wide_mul(staged_d<F>(stage, step), dx);
     for (int unit = 0; unit < kUnits; ++unit) {
       Ints part[kGroupLanes];
@@ -256,7 +259,8 @@ JUNO_BOTH void multiply_strips(const Product& p, int64_t first, int64_t last, st
       multiply_pair<F, kBlock>(p, file, s, o, last);
       continue;
     }
-    for (int i = 0; i < p.steps() * kGroupLanes; ++i)
+    const int lanes = p.steps() * kGroupLanes;
+    for (int i = 0; i < lanes; ++i)
       for (int c = 0; c < kBlock / 32; ++c)
         store_bytes(s.cells + (i * (kBlock / 32) + c) * sizeof(Bytes), file.get(i, c));
     multiply_pair<F, kBlock>(p, FromCells<kBlock>{s}, s, o, last);

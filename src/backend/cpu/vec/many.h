@@ -240,13 +240,13 @@ JUNO_BOTH void multiply_columns(const Product& p, const TilePass& pass, int plan
 JUNO_BOTH void store_tile(const Product& p, const TilePass& pass, int plane) {
   const int first = pass.item * kLanes;
   const int count = p.tokens - first < kVectors * kVector ? p.tokens - first : kVectors * kVector;
-  for (int64_t o = pass.first; o < pass.last; ++o) {
-    const int row = static_cast<int>(o - pass.first);
-    const float* from = pass.sums + row / kBlockRows * kPassFloats + row % kBlockRows * kVectors * kVector;
-    for (int t = 0; t < count; ++t) {
-      float& y = p.y[(first + t) * p.outputs + o];
-      const float sum = plane == 0 ? from[t] : y + from[t];
-      y = plane + 1 == p.planes && p.bias ? sum + p.bias[o] : sum;
+  const bool bias = p.bias && plane + 1 == p.planes;
+  for (int t = 0; t < count; ++t) {
+    float* y = p.y + (first + t) * p.outputs + pass.first;
+    for (int row = 0; row < pass.last - pass.first; ++row) {
+      const float* from = pass.sums + row / kBlockRows * kPassFloats + row % kBlockRows * kVectors * kVector;
+      const float sum = plane == 0 ? from[t] : y[row] + from[t];
+      y[row] = bias ? sum + p.bias[pass.first + row] : sum;
     }
   }
 }

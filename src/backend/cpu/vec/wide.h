@@ -48,7 +48,11 @@ JUNO_BOTH void store_bytes(void* p, Bytes v) { _mm512_storeu_si512(p, v); }
 JUNO_BOTH Bytes all_bytes(int x) { return _mm512_set1_epi8(static_cast<char>(x)); }
 JUNO_BOTH Bytes both_bits(Bytes a, Bytes b) { return _mm512_and_si512(a, b); }
 JUNO_BOTH Bytes either_bits(Bytes a, Bytes b) { return _mm512_or_si512(a, b); }
-JUNO_BOTH Bytes down(Bytes v, int bits) { return _mm512_srl_epi16(v, _mm_cvtsi32_si128(bits)); }
+// Of 16 bits each. The compiler picks the instruction: one for a constant, another for a variable.
+using Shorts [[gnu::vector_size(64)]] = uint16_t;
+JUNO_BOTH Bytes down(Bytes v, unsigned bits) {
+  return reinterpret_cast<Bytes>(reinterpret_cast<Shorts>(v) >> static_cast<uint16_t>(bits));
+}
 template <int kBits>
 JUNO_BOTH Bytes up(Bytes v) {
   return _mm512_slli_epi16(v, kBits);
@@ -188,7 +192,10 @@ JUNO_BOTH Bytes same_bytes(const void* p) { return load_bytes(p); }
 JUNO_BOTH Bytes all_bytes(int x) { return _mm256_set1_epi8(static_cast<char>(x)); }
 JUNO_BOTH Bytes both_bits(Bytes a, Bytes b) { return _mm256_and_si256(a, b); }
 JUNO_BOTH Bytes either_bits(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
-JUNO_BOTH Bytes down(Bytes v, int bits) { return _mm256_srl_epi16(v, _mm_cvtsi32_si128(bits)); }
+using Shorts [[gnu::vector_size(32)]] = uint16_t;
+JUNO_BOTH Bytes down(Bytes v, unsigned bits) {
+  return reinterpret_cast<Bytes>(reinterpret_cast<Shorts>(v) >> static_cast<uint16_t>(bits));
+}
 template <int kBits>
 JUNO_BOTH Bytes up(Bytes v) {
   return _mm256_slli_epi16(v, kBits);
