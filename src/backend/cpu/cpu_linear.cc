@@ -10,14 +10,23 @@ namespace {
 
 constexpr int kPiecesPerThread = 4;  // so that a thread which starts late leaves little undone
 
-Product product(int64_t tokens, const Tensor& weight, ops::Activations activations) {
+const FormatKernels& kernels_of(const Kernels& kernels, const Tensor& weight) {
+  return *std::find_if(kernels.formats, kernels.formats + kernels.format_count, [&](const FormatKernels& f) {
+    return f.gguf_id == static_cast<uint32_t>(weight.dtype);
+  });
+}
+
+Product product(const Kernels& kernels, int64_t tokens, const Tensor& weight, ops::Activations activations) {
   const quant::FormatInfo& format = ops::format_of(weight);
+  const FormatKernels& own = kernels_of(kernels, weight);
   Product p;
+  p.bytes = own.bytes;
   p.weight = weight.data;
   p.row_bytes = format.row_bytes(weight.cols());
   p.k = weight.cols();
   p.outputs = weight.rows();
   p.block = format.activation_block(weight.cols());
+  p.cell = own.cell;
   p.tokens = static_cast<int>(tokens);
   p.planes = activations == ops::Activations::kInt8x2 && !format.is_float ? 2 : 1;
   return p;
@@ -25,12 +34,6 @@ Product product(int64_t tokens, const Tensor& weight, ops::Activations activatio
 
 size_t packed_bytes(const Product& p) {
   return static_cast<size_t>(p.pack_items()) * p.planes * p.packed_bytes();
-}
-
-const FormatKernels& kernels_of(const Kernels& kernels, const Tensor& weight) {
-  return *std::find_if(kernels.formats, kernels.formats + kernels.format_count, [&](const FormatKernels& f) {
-    return f.gguf_id == static_cast<uint32_t>(weight.dtype);
-  });
 }
 
 size_t tensor_bytes(int64_t rows, int64_t cols) {
@@ -41,7 +44,7 @@ size_t tensor_bytes(int64_t rows, int64_t cols) {
 }  // namespace
 
 size_t CpuOps::product_scratch(int64_t tokens, const Tensor& weight) const {
-  const Product p = product(tokens, weight, activations());
+  const Product p = product(kernels_, tokens, weight, activations());
   return packed_bytes(p) + static_cast<size_t>(threads()) * p.scratch_bytes();
 }
 
@@ -51,7 +54,7 @@ size_t CpuOps::linear_scratch(const Tensor& x, const ops::Linear& w) const {
 
 void CpuOps::multiply(const Tensor& y, const Tensor& x, const Tensor& weight, const Tensor& bias,
                       std::byte* scratch) {
-  Product p = product(x.rows(), weight, activations());
+  Product p = product(kernels_, x.rows(), weight, activations());
   p.x = x.f32();
   p.y = y.f32();
   p.bias = bias ? bias.f32() : nullptr;

@@ -3,8 +3,9 @@
 set(isas baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND isas avx2 avx512)
-  set(flags_avx2 -mavx2 -mfma)
-  set(flags_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mprefer-vector-width=512)
+  set(flags_avx2 -mavx2 -mfma -mf16c)
+  set(flags_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c -mprefer-vector-width=512
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)  # GCC 12 warns of its own headers
 endif()
 foreach(isa IN LISTS isas)
   add_library(juno_cpu_${isa} OBJECT ${CMAKE_CURRENT_LIST_DIR}/vec/kernels.cc)

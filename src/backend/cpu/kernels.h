@@ -17,9 +17,11 @@ inline constexpr int kAttendRows = 16;  // query rows that share a converted chu
 // side in tiles of kLanes; below, each row stays in one piece.
 struct Product {
   static constexpr int kManyTokens = 8;
+  bool bytes = false;            // integers stay bytes: few.h and many.h instead of linear.h
   const void* weight = nullptr;  // [outputs, k]
   int64_t row_bytes = 0, k = 0, outputs = 0;
   int block = 32;              // activations that share a scale
+  int cell = 32;               // weights that share a sub-scale: what tiles of bytes hold sums of
   int tokens = 0, planes = 1;  // planes: 2 under int8x2
   const float* x = nullptr;    // [tokens, k]
   std::byte* packed = nullptr;
@@ -27,24 +29,38 @@ struct Product {
   float* y = nullptr;           // [tokens, outputs]
 
   JUNO_BOTH bool many() const { return tokens >= kManyTokens; }
-  JUNO_BOTH int64_t blocks() const { return (k + block - 1) / block; }
+  // A shift: blocks are powers of two, and a division in a loop's end would cost more than its body.
+  JUNO_BOTH int64_t blocks() const { return (k + block - 1) >> __builtin_ctz(block); }
+  // Blocks of the largest of the eight groups.
+  JUNO_BOTH int steps() const { return static_cast<int>((blocks() + 7) / 8); }
   JUNO_BOTH int pack_items() const { return many() ? (tokens + kLanes - 1) / kLanes : tokens; }
   // Of one item and plane: q, then a scale for each block, then the sums of each 16.
   JUNO_BOTH size_t packed_bytes() const {
+    const size_t strip = (steps() * 8 * (2 * sizeof(float) + block) + k / 16 * sizeof(int16_t)) + 64;
     const size_t few = k * sizeof(int16_t) + blocks() * sizeof(float) + k / 16 * sizeof(int16_t);
     const size_t tile = (k + blocks() + k / 16) * kLanes * sizeof(float);
+    const size_t byte_tile = (k + blocks() * sizeof(float) + k / cell * sizeof(int32_t)) * kLanes;
+    if (bytes) return ((many() ? byte_tile : strip) + 63) / 64 * 64;
     return ((many() ? tile : few) + 63) / 64 * 64;
   }
   // Of a thread: unpacked rows, or the room to quantise one row of x.
   JUNO_BOTH size_t scratch_bytes() const {
     const size_t row = (k + 2 * blocks() + k / 16) * sizeof(float);
     const size_t quantised = k * (sizeof(float) + sizeof(int16_t)) + blocks() * sizeof(float);
-    return ((many() ? kItemRows * row : 4 * row) + quantised + 63) / 64 * 64;
+    const size_t stage =
+        steps() * 16 * (6 * sizeof(int32_t) + block / 32 * sizeof(int32_t) + block) + k + 1024;
+    const size_t byte_row = k + (2 * blocks() + 2 * (k / cell)) * sizeof(float) + 128;
+    const size_t sums = kItemRows * 3 * 2 * kLanes * sizeof(float);
+    if (bytes && many()) return (kItemRows * byte_row + sums + quantised + 63) / 64 * 64;
+    const size_t rows = many() ? kItemRows * row : bytes ? stage : 4 * row;
+    return (rows + quantised + 63) / 64 * 64;
   }
 };
 
 struct FormatKernels {
   uint32_t gguf_id;
+  bool bytes;  // the kernels of few.h and many.h
+  int cell;    // weights that share a sub-scale
   void (*multiply)(const Product& p, int64_t first, int64_t last,
                    std::byte* scratch);  // outputs [first, last)
 };

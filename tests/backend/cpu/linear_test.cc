@@ -12,7 +12,8 @@ using ops::test::Memory;
 using ops::test::Positions;
 using ops::test::run;
 
-constexpr int64_t kLengths[] = {32, 96, 256, 512, 576, 640, 768, 896, 1024, 3072, 3584, 14336, 18944};
+constexpr int64_t kLengths[] = {32,  64,  96,   160,  224,  256,  512,  576,   640,
+                                768, 896, 1024, 1536, 2048, 3072, 3584, 14336, 18944};
 constexpr Activations kProfiles[] = {Activations::kInt8, Activations::kInt8x2};
 
 class Products : public test::OnEveryIsa {};
@@ -70,6 +71,52 @@ TEST_P(Products, EqualTheReferenceAtTheLargestSums) {
         }
       }
     }
+  }
+}
+
+// One to thirty-three rows and one to thirty-four tokens: the edges of pairs of rows, blocks of rows and
+// tiles.
+TEST_P(Products, EqualTheReferenceForEveryNumberOfRowsAndTokens) {
+  Memory memory(27);
+  for (const Activations profile : kProfiles) {
+    const auto cpu = open(profile);
+    ops::Reference reference(profile);
+    for (const quant::FormatInfo& format : quant::formats()) {
+      const int64_t k = format.block_elements == 256 ? 256 : 96;
+      for (int64_t n = 1; n <= 33; ++n) {
+        const Linear w{.weight = memory.weight(format, {.rows = n, .cols = k}), .bias = memory.f32(1, n)};
+        compare(*cpu, reference, memory.f32(1 + n % 8, k), w, format.name);
+        compare(*cpu, reference, memory.f32(n + 1, k), w, format.name);
+      }
+    }
+  }
+}
+
+// Blocks of bytes that are small or zero but for a few: scales are denormal, zero and of either sign.
+TEST_P(Products, EqualTheReferenceForScalesThatVanishOrAreDenormal) {
+  Memory memory(28);
+  const auto cpu = open();
+  ops::Reference reference;
+  for (const quant::FormatInfo& format : quant::formats()) {
+    for (const int byte : {0x00, 0x01, 0x02, 0x80, 0x81, 0x83}) {
+      const Tensor weight = memory.weight(format, {.rows = 5, .cols = 768});
+      auto* bytes = static_cast<unsigned char*>(weight.data);
+      const auto size = static_cast<int64_t>(ops::weight_bytes(weight));
+      for (int64_t i = 0; i < size; ++i) bytes[i] = static_cast<unsigned char>(i % 11 == 5 ? byte ^ 3 : byte);
+      for (const int64_t tokens : {1, 3, 9})
+        compare(*cpu, reference, memory.f32(tokens, 768), {.weight = weight}, format.name);
+    }
+  }
+}
+
+// A format that fell back to the general kernels would still be right, only slow.
+TEST_P(Products, RunOnBytesForEveryIntegerFormat) {
+  const bool vectors = GetParam()->name != "baseline";
+  const Kernels& kernels = GetParam()->kernels();
+  ASSERT_EQ(kernels.format_count, static_cast<int>(quant::formats().size()));
+  for (int i = 0; i < kernels.format_count; ++i) {
+    const quant::FormatInfo& format = *quant::find_format(kernels.formats[i].gguf_id);
+    EXPECT_EQ(kernels.formats[i].bytes, vectors && !format.is_float) << format.name;
   }
 }
 

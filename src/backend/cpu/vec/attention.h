@@ -48,10 +48,20 @@ JUNO_BOTH void widen_chunk(const AttentionItem& a, const Work& work, int32_t c, 
   const uint16_t* keys = a.keys + row * a.key_dim;
   const uint16_t* values = a.values + row * a.value_dim;
   const int width = padded(a.value_dim);
+  int whole = 0;  // elements of keys turned eight at a time; a page always has all its slots
+  for (; whole + 8 <= a.key_dim; whole += 8) {
+    for (int s = 0; s < slots; s += kLanes) {
+      Lanes columns[8];
+      load_columns(keys + s * a.key_dim + whole, a.key_dim, columns);
+      for (int i = 0; i < 8; ++i) store(work.keys + (whole + i) * kSlots + s, columns[i]);
+    }
+  }
   for (int s = 0; s < slots; ++s) {
-    for (int i = 0; i < a.key_dim; ++i) work.keys[i * kSlots + s] = f16_to_f32(keys[s * a.key_dim + i]);
-    for (int d = 0; d < a.value_dim; ++d)
-      work.values[s * width + d] = f16_to_f32(values[s * a.value_dim + d]);
+    for (int i = whole; i < a.key_dim; ++i) work.keys[i * kSlots + s] = f16_to_f32(keys[s * a.key_dim + i]);
+    const uint16_t* value = values + s * a.value_dim;
+    int d = 0;
+    for (; d + kLanes <= a.value_dim; d += kLanes) store(work.values + s * width + d, load_f16(value + d));
+    for (; d < a.value_dim; ++d) work.values[s * width + d] = f16_to_f32(value[d]);
   }
 }
 
@@ -70,13 +80,25 @@ JUNO_BOTH void dots16(const AttentionItem& a, const float* q, const float* keys,
   store(dots, runs[0]);
 }
 
+// o[d] for kWidth vectors of d, side by side so that they need not wait for each other.
+template <int kWidth>
+JUNO_BOTH void add_columns(const float* weights, const float* values, int width, int begin, int end,
+                           float* o) {
+  Lanes sums[kWidth];
+  for (Lanes& sum : sums) sum = all(0);
+  for (int s = begin; s < end; ++s) {
+    const Lanes w = all(weights[s]);
+#pragma GCC unroll 4
+    for (int i = 0; i < kWidth; ++i) sums[i] = fma(w, load(values + s * width + i * kLanes), sums[i]);
+  }
+  for (int i = 0; i < kWidth; ++i) store(o + i * kLanes, sums[i]);
+}
 JUNO_BOTH void add_values(const float* weights, const float* values, int width, int begin, int end,
                           float* o) {
-  for (int d = 0; d < width; d += kLanes) {
-    Lanes sum = all(0);
-    for (int s = begin; s < end; ++s) sum = fma(all(weights[s]), load(values + s * width + d), sum);
-    store(o + d, sum);
-  }
+  int d = 0;
+  for (; d + 4 * kLanes <= width; d += 4 * kLanes)
+    add_columns<4>(weights, values + d, width, begin, end, o + d);
+  for (; d < width; d += kLanes) add_columns<1>(weights, values + d, width, begin, end, o + d);
 }
 
 // Slots [begin, end) of the widened chunk, for one query row and head.

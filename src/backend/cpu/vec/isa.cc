@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/vec/isa.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace juno::cpu {
 
 // Each is vec/kernels.cc, compiled by isa.cmake with other flags.
@@ -12,16 +16,24 @@ const Kernels& kernels_avx512();
 
 namespace {
 
+#if defined(__x86_64__)
+bool has_avx2() {
+  unsigned a, b, c, d;
+  const bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+  return f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
     {"avx512",
      [] {
        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-              __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("fma");
+              __builtin_cpu_supports("avx512vnni") && has_avx2();
      },
      kernels_avx512},
-    {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }, kernels_avx2},
+    {"avx2", has_avx2, kernels_avx2},
 #endif
     {"baseline", [] { return true; }, kernels_baseline},
 };

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights of every format: docs/numerics.md §3 and §4. Included by vec/kernels.cc only.
 #pragma once
+#include "backend/cpu/vec/few.h"
+#include "backend/cpu/vec/floats.h"
 #include "backend/cpu/vec/lanes.h"
+#include "backend/cpu/vec/many.h"
 #include "backend/cpu/vec/pack.h"
 #include "quant/dot.h"
 #include "quant/formats.h"
@@ -62,10 +65,6 @@ JUNO_BOTH int dot16(const int16_t* v, const int16_t* q) {
   for (int i = 0; i < kSize; ++i) sum += v[i] * q[i];
   return sum;
 }
-
-// Elements of an activation block whose products are added up as integers.
-template <class F, int kBlock>
-inline constexpr int kStep = quant::kUnit<F> < kBlock ? quant::kUnit<F> : kBlock;
 
 // One weight row times one row of activations.
 template <class F, int kBlock>
@@ -173,8 +172,13 @@ JUNO_BOTH void multiply_many(const Product& p, int64_t first, int64_t last, std:
 
 template <class F, int kBlock>
 [[gnu::noinline]] void multiply_blocks(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
+#if defined(JUNO_WIDE)
+  if (p.many()) multiply_tiles<F, kBlock>(p, first, last, scratch);
+  else multiply_strips<F, kBlock>(p, first, last, scratch);
+#else
   if (p.many()) multiply_many<F, kBlock>(p, first, last, scratch);
   else multiply_few<F, kBlock>(p, first, last, scratch);
+#endif
 }
 
 template <quant::IntegerFormat F>
@@ -186,52 +190,6 @@ void multiply(const Product& p, int64_t first, int64_t last, std::byte* scratch)
   multiply_blocks<F, 32>(p, first, last, scratch);
 }
 
-// Group g of kRows float weight rows times one row of activations: sixteen sums each, element k in sum k
-// mod 16.
-template <int kRows>
-JUNO_BOTH void float_group(const Product& p, const float* const* w, const float* x, int g, float* y) {
-  const int64_t end = quant::group_begin(g + 1, p.blocks()) * p.block < p.k
-                          ? quant::group_begin(g + 1, p.blocks()) * p.block
-                          : p.k;
-  int64_t i = quant::group_begin(g, p.blocks()) * p.block;
-  Lanes acc[kRows];
-  for (int r = 0; r < kRows; ++r) acc[r] = all(0);
-  for (; i + kLanes <= end; i += kLanes)
-    for (int r = 0; r < kRows; ++r) acc[r] = fma(load(w[r] + i), load(x + i), acc[r]);
-  for (int r = 0; r < kRows; ++r) {
-    float sums[kLanes];
-    store(sums, acc[r]);
-    for (int64_t j = i; j < end; ++j) sums[j % kLanes] = juno::fma(w[r][j], x[j], sums[j % kLanes]);
-    y[r] = quant::halving_tree(sums, kLanes);
-  }
-}
-
-template <quant::FloatFormat F>
-void multiply(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
-  constexpr int kRows = 4;
-  for (int64_t o = first; o < last; o += kRows) {
-    const float* w[kRows];
-    for (int r = 0; r < kRows; ++r) {
-      const int64_t output = o + r < last ? o + r : last - 1;
-      const auto* from = reinterpret_cast<const typename F::Block*>(static_cast<const char*>(p.weight) +
-                                                                    output * p.row_bytes);
-      float* to = reinterpret_cast<float*>(scratch) + r * p.k;
-      for (int64_t i = 0; i < p.k; ++i) to[i] = F::value(from[i], 0);
-      w[r] = to;
-    }
-    for (int t = 0; t < p.tokens; ++t) {
-      float sums[kGroups][kRows];
-      for (int g = 0; g < kGroups; ++g) float_group<kRows>(p, w, p.x + t * p.k, g, sums[g]);
-      for (int r = 0; r < kRows && o + r < last; ++r) {
-        float tree[kGroups];
-        for (int g = 0; g < kGroups; ++g) tree[g] = sums[g][r];
-        const float y = quant::neighbour_tree(tree, kGroups);
-        p.y[t * p.outputs + o + r] = p.bias ? y + p.bias[o + r] : y;
-      }
-    }
-  }
-}
-
 template <class... Fs>
 constexpr int count_of(quant::List<Fs...>) {
   return sizeof...(Fs);
@@ -241,7 +199,7 @@ struct FormatTable {
 };
 template <class... Fs>
 constexpr FormatTable format_table(quant::List<Fs...>) {
-  return {{{Fs::gguf_id, multiply<Fs>}...}};
+  return {{{Fs::gguf_id, has_cells<Fs>(), cell_of<Fs>(), multiply<Fs>}...}};
 }
 
 }  // namespace
