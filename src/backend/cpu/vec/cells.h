@@ -195,11 +195,11 @@ inline constexpr int kLargestByte = (1 << Cells<F>::bits) - 1;
 namespace juno::cpu {
 namespace {
 
-// What FormatKernels says of a format.
+// What FormatKernels says of a format: without cells it runs unpacked, slower and just as well.
 template <class F>
 constexpr bool has_cells() {
 #if defined(JUNO_WIDE)
-  return quant::IntegerFormat<F>;
+  return requires { sizeof(Cells<F>); };
 #else
   return false;
 #endif
@@ -207,7 +207,7 @@ constexpr bool has_cells() {
 template <class F>
 constexpr int cell_of() {
 #if defined(JUNO_WIDE)
-  if constexpr (F::block_size == 256) return Cells<F>::sub;
+  if constexpr (has_cells<F>() && F::block_size == 256) return Cells<F>::sub;
 #endif
   return 32;
 }
