@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "api/named.h"
 #include "backend/backends.h"
 #include "gguf/types.h"
 
@@ -65,17 +66,17 @@ Opened open_parts(const SessionOptions& options) {
   gguf::Reader file = open_file(options);
   const int64_t trained = take(model::check_model(file, 0, Log{})).trained_context;
   const int64_t context = options.context > 0 ? options.context : std::min(trained, kDefaultContext);
-  parts.tokenizer =
-      std::make_unique<tokenizer::Tokenizer>(take(tokenizer::Tokenizer::load(file.metadata(), options.log)));
+  const Log log = named(options.log, file.name());
+  parts.tokenizer = std::make_unique<tokenizer::Tokenizer>(
+      take(named(tokenizer::Tokenizer::load(file.metadata(), log), file.name())));
   parts.ops = take(open_backend(options.backend, {.threads = options.threads,
                                                   .isa = options.isa,
                                                   .activations = profile(options.activations),
                                                   .log = options.log}));
   parts.model = std::make_unique<model::Model>(
       take(model::load_model(std::move(file), context, parts.ops->device(), options.log)));
-  take(parts.tokenizer->fit_embedding(parts.model->config.vocab, options.log));
-  parts.prompt =
-      std::make_unique<Prompt>(parts.model->file, *parts.tokenizer, options.chat_template, options.log);
+  take(named(parts.tokenizer->fit_embedding(parts.model->config.vocab, log), parts.model->file.name()));
+  parts.prompt = std::make_unique<Prompt>(parts.model->file, *parts.tokenizer, options.chat_template, log);
   parts.chunk = static_cast<int>(std::min<int64_t>(options.chunk, context));
   parts.engine = take(
       engine::Engine::make(*parts.model, *parts.ops,

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/named.h"
 #include "api/text.h"
 #include "gguf/reader.h"
 #include "tokenizer/chat_template.h"
@@ -29,7 +30,7 @@ std::vector<int32_t> begun(std::vector<int32_t> ids, const tokenizer::Tokenizer&
 
 Prompt::Prompt(const gguf::Reader& file, const tokenizer::Tokenizer& tokenizer, const std::string& given,
                const Log& log)
-    : tokenizer_(tokenizer) {
+    : tokenizer_(tokenizer), source_(given.empty() ? file.name() : given) {
   if (!given.empty()) {
     template_ =
         std::make_unique<ChatTemplate>(take(ChatTemplate::parse(take(template_source(given)), given)));
@@ -41,7 +42,7 @@ Prompt::Prompt(const gguf::Reader& file, const tokenizer::Tokenizer& tokenizer, 
       fail(Code::kConfig, "[api] {} has no {}: give one with --chat-template, a file or one of {}",
            file.name(), kKey, tokenizer::builtin_names());
     }
-    return take(ChatTemplate::parse(*source, kKey));
+    return take(named(ChatTemplate::parse(*source, kKey), source_));
   });
   if (own) {
     template_ = std::make_unique<ChatTemplate>(*own);
@@ -59,11 +60,12 @@ std::vector<int32_t> Prompt::render(std::span<const Message> messages) const {
   auto list = nlohmann::ordered_json::array();
   for (const Message& m : messages) list.push_back({{"role", m.role}, {"content", m.content}});
   const auto& special = tokenizer_.special();
-  const auto rendered = take(template_->render({.messages = &list,
-                                                .bos_token = text_of(tokenizer_, special.bos),
-                                                .eos_token = text_of(tokenizer_, special.eos),
-                                                .unk_token = text_of(tokenizer_, special.unk),
-                                                .pad_token = text_of(tokenizer_, special.pad)}));
+  const auto rendered = take(named(template_->render({.messages = &list,
+                                                      .bos_token = text_of(tokenizer_, special.bos),
+                                                      .eos_token = text_of(tokenizer_, special.eos),
+                                                      .unk_token = text_of(tokenizer_, special.unk),
+                                                      .pad_token = text_of(tokenizer_, special.pad)}),
+                                   source_));
   return begun(tokenizer_.encode_segments(rendered.segments), tokenizer_);
 }
 

@@ -35,6 +35,7 @@ class Prompt {
 
  private:
   const tokenizer::Tokenizer& tokenizer_;
+  std::string source_;  // the file that the template is in
   std::unique_ptr<const tokenizer::ChatTemplate> template_;
   std::optional<Error> fault_;
 };

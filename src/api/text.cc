@@ -5,6 +5,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "api/named.h"
 #include "base/mapped_file.h"
 #include "gguf/reader.h"
 #include "tokenizer/chat_template.h"
@@ -67,7 +68,8 @@ namespace {
 
 std::pair<gguf::Reader, tokenizer::Tokenizer> read(Result<gguf::Reader> opened, const Log& log) {
   gguf::Reader file = take(std::move(opened));
-  auto tokenizer = take(tokenizer::Tokenizer::load(file.metadata(), log));
+  auto tokenizer =
+      take(named(tokenizer::Tokenizer::load(file.metadata(), named(log, file.name())), file.name()));
   return {std::move(file), std::move(tokenizer)};
 }
 

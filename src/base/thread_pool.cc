@@ -2,7 +2,9 @@
 #include "base/thread_pool.h"
 
 #include <algorithm>
+#include <system_error>
 
+#include "base/error.h"
 #include "base/fp_env.h"
 
 namespace juno {
@@ -27,10 +29,20 @@ ThreadPool::ThreadPool(int threads, int processors)
     : spins_(threads <= (processors > 0 ? processors : static_cast<int>(std::thread::hardware_concurrency()))
                  ? kSpins
                  : 0) {
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
+  for (int i = 1; i < threads; ++i) {
+    try {
+      workers_.emplace_back([this, i] { serve(i); });
+    } catch (const std::system_error& e) {
+      stop();
+      fail(Code::kFailed, "[base] thread {} of {} cannot be started: {}; ask for fewer threads", i + 1,
+           threads, e.what());
+    }
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   unclaimed_.store(kStop, std::memory_order_release);
   unclaimed_.notify_all();
   for (std::thread& worker : workers_) worker.join();

@@ -11,8 +11,8 @@ namespace juno {
 
 class ThreadPool {
  public:
-  // `threads` counts the caller. With more threads than `processors` nobody spins: it would only keep another
-  // thread of the pool from running.
+  // Throws Error when the system gives no more threads. `threads` counts the caller. With more threads than
+  // `processors` nobody spins: it would only keep another thread of the pool from running.
   explicit ThreadPool(int threads, int processors = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -41,6 +41,7 @@ class ThreadPool {
   void run(int items, Call call, void* context);
   bool work(int thread);
   void serve(int thread);
+  void stop();
 
   static constexpr int kStop = -1;
   std::vector<std::thread> workers_;

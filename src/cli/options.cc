@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "cli/bus_error.h"
 #include "cli/demo_model.h"
 
 namespace juno::cli {
@@ -50,6 +51,7 @@ std::unique_ptr<api::Session> open_session(const ModelOptions& options, const Lo
     session.model_bytes = demo_model();
   }
   if (options.gpu) session.backend = "cuda";
+  explain_bus_errors(session.model_path);
   return take(api::Session::open(session));
 }
 

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import resource
+import shutil
 import subprocess
 import tempfile
 
@@ -193,6 +195,36 @@ def test_of_an_option_given_twice_the_last_counts():
     assert reply["tokens"] == 2 and len(reply["ids"]) == 2
     stops = run("local", *GREEDY, "--prompt", "Who are you?", "--quiet", "--stop", "Juno", "--stop", "comes")[1]
     assert stops == b"I am the demo model that \n", stops
+
+
+def test_C03_a_model_cut_while_it_runs_is_an_error_not_a_signal():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "live.gguf")
+        shutil.copy(os.path.join(SOURCE, "models/juno-demo-23m.Q8_0.gguf"), path)
+        p = subprocess.Popen([JUNO, "local", "-m", path, "--prompt", "Tell me a story.", "--max-tokens", "100000",
+                              "--logit-bias", "2=-100", "--context", "1024"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env=environment(folder))
+        p.stdout.read(20)
+        os.truncate(path, 1_000_000)
+        _, err = p.communicate(timeout=60)
+        assert p.returncode == 65 and b"live.gguf was cut" in err, (p.returncode, err)
+
+
+def test_threads_that_cannot_be_started_are_an_error():
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
+    with tempfile.TemporaryDirectory() as state:
+        p = subprocess.run([JUNO, "local", "--prompt", "Hi", "--threads", "200"], capture_output=True, preexec_fn=limit,
+                           env=environment(state), timeout=60)
+    assert p.returncode == 1 and b"thread" in p.stderr and b"cannot be started" in p.stderr, (p.returncode, p.stderr)
+
+
+def test_refusals_of_a_vocabulary_name_the_file():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "damaged.gguf")
+        data = open(LLAMA, "rb").read()
+        open(path, "wb").write(data.replace(b"tokenizer.ggml.model", b"tokenizer.ggml.modem"))
+        refused("local", "-m", path, "--prompt", "x", status=65, says=b"damaged.gguf")
+        refused("tokenize", "-m", path, status=65, says=b"damaged.gguf")
 
 
 if __name__ == "__main__":
