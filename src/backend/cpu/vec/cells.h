@@ -149,6 +149,13 @@ struct Cells<quant::Q3_K> : ScaledCell<16, 3, 4> {
   }
 };
 template <>
+struct Cells<quant::TQ2_0> : ScaledCell<16, 2, 1> {
+  JUNO_BOTH static Bytes get(Rows w, unsigned c) {
+    return both_bits(down(bytes32(w, c / 4 * 32), c % 4 * 2), all_bytes(3));
+  }
+  JUNO_BOTH static void scales(const quant::TQ2_0::Block&, Eight* s, Eight*) { s[0] = s[1] = in_all(1); }
+};
+template <>
 struct Cells<quant::IQ4_XS> {
   static constexpr bool is_signed = true;
   static constexpr int bits = 8, offset = 0, sub = 32;
@@ -160,6 +167,12 @@ struct Cells<quant::IQ4_XS> {
     for (int j = 0; j < 8; ++j)
       s[0] |= static_cast<Eight>(static_cast<uint8_t>(quant::IQ4_XS::s(b, j))) << (8 * j);
   }
+};
+
+// Others run on the general kernels of linear.h.
+template <class F>
+concept HasCells = requires {
+  Cells<F>::is_signed;
 };
 
 // Where a format keeps its f16 minimum; d as f16, where it does.
@@ -199,7 +212,7 @@ namespace {
 template <class F>
 constexpr bool has_cells() {
 #if defined(JUNO_WIDE)
-  return quant::IntegerFormat<F>;
+  return HasCells<F>;
 #else
   return false;
 #endif
@@ -207,7 +220,7 @@ constexpr bool has_cells() {
 template <class F>
 constexpr int cell_of() {
 #if defined(JUNO_WIDE)
-  if constexpr (F::block_size == 256) return Cells<F>::sub;
+  if constexpr (F::block_size == 256 && HasCells<F>) return Cells<F>::sub;
 #endif
   return 32;
 }

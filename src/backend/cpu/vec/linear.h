@@ -173,12 +173,14 @@ JUNO_BOTH void multiply_many(const Product& p, int64_t first, int64_t last, std:
 template <class F, int kBlock>
 [[gnu::noinline]] void multiply_blocks(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
 #if defined(JUNO_WIDE)
-  if (p.many()) multiply_tiles<F, kBlock>(p, first, last, scratch);
-  else multiply_strips<F, kBlock>(p, first, last, scratch);
-#else
+  if constexpr (HasCells<F>) {
+    if (p.many()) multiply_tiles<F, kBlock>(p, first, last, scratch);
+    else multiply_strips<F, kBlock>(p, first, last, scratch);
+    return;
+  }
+#endif
   if (p.many()) multiply_many<F, kBlock>(p, first, last, scratch);
   else multiply_few<F, kBlock>(p, first, last, scratch);
-#endif
 }
 
 template <quant::IntegerFormat F>
