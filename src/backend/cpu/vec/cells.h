@@ -180,12 +180,22 @@ template <class F>
 concept HalfScale = requires(const typename F::Block& b) {
   { b.d } -> std::convertible_to<uint16_t>;
 };
-// The minimum follows d.
 template <class F>
 JUNO_BOTH uint16_t half_minimum(const typename F::Block& b) {
   if constexpr (requires { b.dmin; }) return b.dmin;
   else return b.m;
 }
+// Where d and the minimum are, side by side.
+template <quant::HasMin F>
+constexpr int scales_at() {
+  constexpr int at = offsetof(typename F::Block, d);
+  if constexpr (requires(typename F::Block b) { b.dmin; })
+    static_assert(offsetof(typename F::Block, dmin) == at + 2);
+  else static_assert(offsetof(typename F::Block, m) == at + 2);
+  return at;
+}
+template <quant::HasMin F>
+inline constexpr int kScales = scales_at<F>();
 // k-quants subtract their minimum.
 template <class F>
 inline constexpr bool kNegativeMinimum = F::block_size == 256;
