@@ -149,6 +149,13 @@ struct Cells<quant::Q3_K> : ScaledCell<16, 3, 4> {
   }
 };
 template <>
+struct Cells<quant::TQ2_0> : ScaledCell<16, 2, 1> {
+  JUNO_BOTH static Bytes get(Rows w, unsigned c) {
+    return both_bits(down(bytes32(w, c / 4 * 32), c % 4 * 2), all_bytes(3));
+  }
+  JUNO_BOTH static void scales(const quant::TQ2_0::Block&, Eight* s, Eight*) { s[0] = s[1] = in_all(1); }
+};
+template <>
 struct Cells<quant::IQ4_XS> {
   static constexpr bool is_signed = true;
   static constexpr int bits = 8, offset = 0, sub = 32;
@@ -162,17 +169,33 @@ struct Cells<quant::IQ4_XS> {
   }
 };
 
+// Others run on the general kernels of linear.h.
+template <class F>
+concept HasCells = requires {
+  Cells<F>::is_signed;
+};
+
 // Where a format keeps its f16 minimum; d as f16, where it does.
 template <class F>
 concept HalfScale = requires(const typename F::Block& b) {
   { b.d } -> std::convertible_to<uint16_t>;
 };
-// The minimum follows d.
 template <class F>
 JUNO_BOTH uint16_t half_minimum(const typename F::Block& b) {
   if constexpr (requires { b.dmin; }) return b.dmin;
   else return b.m;
 }
+// Where d and the minimum are, side by side.
+template <quant::HasMin F>
+constexpr int scales_at() {
+  constexpr int at = offsetof(typename F::Block, d);
+  if constexpr (requires(typename F::Block b) { b.dmin; })
+    static_assert(offsetof(typename F::Block, dmin) == at + 2);
+  else static_assert(offsetof(typename F::Block, m) == at + 2);
+  return at;
+}
+template <quant::HasMin F>
+inline constexpr int kScales = scales_at<F>();
 // k-quants subtract their minimum.
 template <class F>
 inline constexpr bool kNegativeMinimum = F::block_size == 256;
@@ -195,11 +218,11 @@ inline constexpr int kLargestByte = (1 << Cells<F>::bits) - 1;
 namespace juno::cpu {
 namespace {
 
-// What FormatKernels says of a format: without cells it runs unpacked, slower and just as well.
+// What FormatKernels says of a format.
 template <class F>
 constexpr bool has_cells() {
 #if defined(JUNO_WIDE)
-  return requires { sizeof(Cells<F>); };
+  return HasCells<F>;
 #else
   return false;
 #endif
@@ -207,7 +230,7 @@ constexpr bool has_cells() {
 template <class F>
 constexpr int cell_of() {
 #if defined(JUNO_WIDE)
-  if constexpr (has_cells<F>() && F::block_size == 256) return Cells<F>::sub;
+  if constexpr (F::block_size == 256 && HasCells<F>) return Cells<F>::sub;
 #endif
   return 32;
 }

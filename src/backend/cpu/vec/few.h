@@ -85,7 +85,7 @@ JUNO_BOTH void stage_row(const Product& p, Rows row, const Stage& stage, int r) 
 #pragma GCC unroll 8
     for (int g = 0; g < kGroupLanes; ++g) {
       const auto& b = *reinterpret_cast<const typename F::Block*>(row[r] + at[g]);
-      if constexpr (quant::HasMin<F>) std::memcpy(stage.d + (to + g) * 4, &b.d, 4);
+      if constexpr (quant::HasMin<F>) std::memcpy(stage.d + (to + g) * 4, row[r] + at[g] + kScales<F>, 4);
       else if constexpr (HalfScale<F>) reinterpret_cast<uint16_t*>(stage.d)[to + g] = b.d;
       else reinterpret_cast<float*>(stage.d)[to + g] = F::d(b);
     }

@@ -173,9 +173,11 @@ JUNO_BOTH void multiply_many(const Product& p, int64_t first, int64_t last, std:
 template <class F, int kBlock>
 [[gnu::noinline]] void multiply_blocks(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
 #if defined(JUNO_WIDE)
-  if constexpr (has_cells<F>())
-    return p.many() ? multiply_tiles<F, kBlock>(p, first, last, scratch)
-                    : multiply_strips<F, kBlock>(p, first, last, scratch);
+  if constexpr (HasCells<F>) {
+    if (p.many()) multiply_tiles<F, kBlock>(p, first, last, scratch);
+    else multiply_strips<F, kBlock>(p, first, last, scratch);
+    return;
+  }
 #endif
   if (p.many()) multiply_many<F, kBlock>(p, first, last, scratch);
   else multiply_few<F, kBlock>(p, first, last, scratch);
