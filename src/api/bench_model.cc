@@ -102,7 +102,7 @@ class ModelBench {
 
   Json run() {
     const bool restarted = restart_peak_memory();
-    const int64_t trained = take(model::check_model(open_file(options_), 0, how_.log)).trained_context;
+    const int64_t trained = take(model::check_model(open_file(options_), 0, Log{})).trained_context;
     limit_ = options_.context > 0 ? options_.context : trained;
     options_.context = 1 + kSmallest;
     for (int64_t depth : how_.depths)
