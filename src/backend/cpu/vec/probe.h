@@ -19,7 +19,8 @@ void read_all(const std::byte* from, size_t bytes) {
   for (uint64_t sum : sums) asm volatile("" : : "r"(sum));
 }
 
-// The empty asm of the loops below makes a factor look new, so that no product is taken out of its loop.
+// The empty asm of the loops below makes a factor look new, so that no product is taken out of its loop, and
+// a sum needed at once, so that no product waits for it in memory.
 
 #if defined(__AVX512VNNI__)
 
@@ -28,8 +29,10 @@ int64_t multiply_add(int64_t rounds) {
   __m512i sums[kSums], x = _mm512_set1_epi8(1);
   for (__m512i& sum : sums) sum = _mm512_setzero_si512();
   for (int64_t r = 0; r < rounds; ++r) {
-    asm volatile("" : "+v"(x));
-    for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, x, x);
+    for (__m512i& sum : sums) {
+      sum = _mm512_dpbusd_epi32(sum, x, x);
+      asm volatile("" : "+v"(sum), "+v"(x));
+    }
   }
   for (__m512i sum : sums) asm volatile("" : : "v"(sum));
   return rounds * kSums * 64;
@@ -46,8 +49,8 @@ int64_t multiply_add(int64_t rounds) {
     for (__m256i& part : parts) part = _mm256_setzero_si256();
     for (int i = 0; i < kRun; ++i) {
       for (__m256i& part : parts) {
-        asm volatile("" : "+x"(x));
         part = _mm256_add_epi16(part, _mm256_maddubs_epi16(x, x));
+        asm volatile("" : "+x"(part), "+x"(x));
       }
     }
     for (int j = 0; j < kSums; ++j)
@@ -65,8 +68,8 @@ int64_t multiply_add(int64_t rounds) {
   for (__m128i& sum : sums) sum = _mm_setzero_si128();
   for (int64_t r = 0; r < rounds; ++r) {
     for (__m128i& sum : sums) {
-      asm volatile("" : "+x"(x));
       sum = _mm_add_epi32(sum, _mm_madd_epi16(x, x));
+      asm volatile("" : "+x"(sum), "+x"(x));
     }
   }
   for (__m128i sum : sums) asm volatile("" : : "x"(sum));
