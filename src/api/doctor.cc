@@ -4,11 +4,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
+#include "api/host.h"
 #include "api/version.h"
 #include "backend/cpu/vec/isa.h"
 #include "base/cpu_limits.h"
@@ -17,34 +16,6 @@ namespace juno::api {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The first "name : value" of a file of such lines.
-std::string field(const char* path, const std::string& name) {
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with(name)) continue;
-    const size_t value = line.find_first_not_of(" \t", line.find(':') + 1);
-    return value == std::string::npos ? "" : line.substr(value);
-  }
-  return "";
-}
-
-uint64_t memory_bytes(const std::string& name) {
-  std::istringstream value(field("/proc/meminfo", name + ":"));
-  uint64_t kilobytes = 0;
-  value >> kilobytes;
-  return kilobytes * 1024;
-}
-
-// The control group's limit (v2, then v1), null when there is none.
-Json memory_limit(uint64_t total) {
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream in(path);
-    uint64_t limit = 0;
-    if (in >> limit && limit < total) return limit;
-  }
-  return nullptr;
-}
 
 struct Vendor {
   const char* name;
@@ -74,16 +45,18 @@ Json doctor() {
   const CpuLimits limits = cpu_limits();
   Json sets = Json::array();
   for (const cpu::Isa& isa : cpu::isas()) sets.push_back({{"name", isa.name}, {"usable", isa.supported()}});
-  const uint64_t total = memory_bytes("MemTotal");
+  const HostMemory memory = host_memory();
   return {{"versions", {{"juno", version_text()}, {"numerics", kNumericsVersion}, {"compiler", __VERSION__}}},
           {"cpu",
-           {{"model", field("/proc/cpuinfo", "model name")},
+           {{"model", cpu_model()},
             {"processors", limits.affinity},
             {"threads", limits.threads()},
             {"why", limits.text()}}},
           {"instruction_sets", sets},
           {"memory",
-           {{"total", total}, {"available", memory_bytes("MemAvailable")}, {"limit", memory_limit(total)}}},
+           {{"total", memory.total},
+            {"available", memory.available},
+            {"limit", memory.limit ? Json(*memory.limit) : Json(nullptr)}}},
           {"gpus", gpus()}};
 }
 

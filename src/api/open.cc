@@ -19,11 +19,6 @@ ops::Activations profile(const std::string& name) {
   fail(Code::kUsage, "[api] activations \"{}\": known are int8 and int8x2", name);
 }
 
-gguf::Reader open_file(const SessionOptions& o) {
-  if (o.model_bytes.empty()) return take(gguf::Reader::open(o.model_path, o.log));
-  return take(gguf::Reader::open_memory(o.model_bytes, o.model_path, o.log));
-}
-
 // The type that holds most bytes of the weights.
 std::string main_type(const gguf::Reader& file) {
   std::map<uint32_t, uint64_t> bytes;
@@ -59,6 +54,11 @@ Info describe(const Opened& parts, const SessionOptions& options) {
 }
 
 }  // namespace
+
+gguf::Reader open_file(const SessionOptions& o) {
+  if (o.model_bytes.empty()) return take(gguf::Reader::open(o.model_path, o.log));
+  return take(gguf::Reader::open_memory(o.model_bytes, o.model_path, o.log));
+}
 
 Opened open_parts(const SessionOptions& options) {
   if (options.chunk < 1) fail(Code::kUsage, "[api] a chunk of {} tokens: at least 1", options.chunk);

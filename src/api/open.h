@@ -23,7 +23,8 @@ struct Opened {
   int chunk = 0;
 };
 
-// Throws Error.
+// Both throw Error.
+gguf::Reader open_file(const SessionOptions& options);
 Opened open_parts(const SessionOptions& options);
 
 }  // namespace juno::api

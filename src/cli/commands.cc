@@ -11,6 +11,7 @@ namespace juno::cli {
   X(render, "", "Render a conversation with a chat template")                    \
   X(logits, "", "Print the logits that a model gives for token ids")             \
   X(perplexity, "", "Measure how well a model predicts a text")                  \
+  X(bench, "", "Measure how fast models run here")                               \
   X(doctor, "", "Show what this machine offers and what stands in the way")
 
 #define X(name, alias, help) Run add_##name(CLI::App&);

@@ -199,6 +199,17 @@ void Engine::shrink(Prefix& prefix) {
                  static_cast<size_t>(KvPool::pages_for(static_cast<int64_t>(prefix.ids.size()))));
 }
 
+Result<Prefix> Engine::copy(const Prefix& prefix) {
+  return guard([&] {
+    Prefix copied{.ids = prefix.ids, .pages = {}};
+    if (!pool_->acquire(static_cast<int>(prefix.pages.size()), copied.pages))
+      fail(Code::kFailed, "[engine] {} pages are wanted for a copy, {} are free", prefix.pages.size(),
+           pool_->free());
+    for (size_t i = 0; i < prefix.pages.size(); ++i) pool_->copy(prefix.pages[i], copied.pages[i]);
+    return copied;
+  });
+}
+
 Result<void> Engine::check_idle(int kept) const {
   if (!scheduler_->idle())
     return tl::unexpected(Error(Code::kFailed, "[engine] sequences are still running"));

@@ -44,6 +44,9 @@ class Engine {
   void release(Prefix& prefix);
   void shrink(Prefix& prefix);
 
+  // The same prefix in pages of its own; an error when too few are free.
+  Result<Prefix> copy(const Prefix& prefix);
+
   const KvPool& pool() const { return *pool_; }
   // Nothing is running and all pages are home (but `kept`, which the caller holds).
   Result<void> check_idle(int kept = 0) const;

@@ -76,6 +76,27 @@ void KvPool::release(std::vector<int32_t>& pages, size_t from) {
   }
 }
 
+void KvPool::copy(int32_t from, int32_t to) {
+  assert(lent_.at(from) && lent_.at(to) && "both pages belong to the caller");
+  std::vector<std::byte> held;
+  const auto move = [&](const Tensor& all) {  // [pages, heads*64, dim]
+    const size_t bytes = static_cast<size_t>(all.rows() * all.cols()) * kValueBytes;
+    const auto page = [&](int32_t index) {
+      Tensor one = all;
+      one.shape.planes = 1;
+      one.data = static_cast<std::byte*>(all.data) + bytes * static_cast<size_t>(index);
+      return one;
+    };
+    held.resize(bytes);
+    device_.read(held.data(), page(from));
+    device_.write(page(to), held.data());
+  };
+  for (const ops::KvLayer& layer : layers_) {
+    move(layer.keys);
+    move(layer.values);
+  }
+}
+
 Result<void> KvPool::check() const {
   return guard([&] {
     std::vector<bool> seen(lent_.size(), false);

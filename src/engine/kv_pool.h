@@ -29,6 +29,9 @@ class KvPool {
   // Takes the pages from `from` on back and shortens `pages` to `from`.
   void release(std::vector<int32_t>& pages, size_t from = 0);
 
+  // Copies a page, of all layers. Both are lent.
+  void copy(int32_t from, int32_t to);
+
   std::span<const ops::KvLayer> layers() const { return layers_; }
   int total() const { return static_cast<int>(lent_.size()); }
   int free() const { return static_cast<int>(free_.size()); }

@@ -11,7 +11,7 @@ import tempfile
 from juno import GREEDY, JUNO, SOURCE, environment, main, run
 
 LLAMA = os.path.join(SOURCE, "tests/data/archs/llama-untied.gguf")
-COMMANDS = ["local", "inspect", "tokenize", "detokenize", "render", "logits", "perplexity", "doctor"]
+COMMANDS = ["local", "inspect", "tokenize", "detokenize", "render", "logits", "perplexity", "bench", "doctor"]
 
 
 def refused(*args, status=2, says=b"", **kw):

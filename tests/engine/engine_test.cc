@@ -187,6 +187,33 @@ TEST(Engine, AKeptPrefixGivesTheBitsOfAColdRun) {
   }
 }
 
+TEST(Engine, ACopiedPrefixHasPagesOfItsOwnAndTheSameBits) {
+  Machine m = machine(kTiny, {.context = 128, .chunk = 16, .sequences = 2});
+  const auto ids = some_ids(80, 200);
+  Outcome filled, original, copied;
+  Request fill = listen({.prompt = ids}, filled);
+  fill.keep_prefix = true;
+  ASSERT_TRUE(m.engine->submit(std::move(fill)));
+  run(*m.engine);
+  Prefix first = std::move(filled.finish->prefix);
+  Prefix second = take(m.engine->copy(first));
+  EXPECT_EQ(second.ids, first.ids);
+  EXPECT_EQ(m.engine->pool().used(), 4);
+  EXPECT_FALSE(m.engine->copy(first)) << "all pages are lent";
+  auto prompt = ids;
+  prompt.push_back(7);
+  for (auto* one : {&original, &copied}) {
+    Request request = listen({.prompt = prompt, .max_tokens = 20, .logits_at = {80}}, *one);
+    request.prefix = std::move(one == &original ? first : second);
+    ASSERT_TRUE(m.engine->submit(std::move(request)));
+  }
+  run(*m.engine);
+  EXPECT_EQ(original.logits.value(), copied.logits.value());
+  EXPECT_EQ(original.tokens, copied.tokens);
+  EXPECT_EQ(copied.finish->cached_tokens, 80);
+  EXPECT_TRUE(m.engine->check_idle());
+}
+
 TEST(Engine, NeverSamplesPastTheTokenizersVocabulary) {
   Machine m = machine(kTiny, {.context = 256, .vocab = 3});
   Outcome got;

@@ -94,6 +94,12 @@ struct RopeHeads {
   bool interleaved;
 };
 
+// The two limits of every product, alone (rates.h).
+struct Probe {
+  void (*read)(const std::byte* from, size_t bytes);  // aligned to 8, a multiple of 64
+  int64_t (*multiply_add)(int64_t rounds);            // returns how many products were added
+};
+
 struct Kernels {
   const char* name;
   const FormatKernels* formats;
@@ -111,6 +117,7 @@ struct Kernels {
   void (*softcap)(float* y, const float* x, float cap, int64_t n);
   void (*add_scaled)(float* y, const float* x, float factor, int64_t n);  // y = fma(factor, x, y)
   bool (*finite)(const float* x, int64_t n);
+  Probe probe;
 };
 
 }  // namespace juno::cpu

@@ -6,6 +6,7 @@
 
 #include "backend/cpu/vec/attention.h"
 #include "backend/cpu/vec/linear.h"
+#include "backend/cpu/vec/probe.h"
 #include "backend/cpu/vec/rows.h"
 
 #define JUNO_NAME_(isa) kernels_##isa
@@ -34,6 +35,7 @@ constexpr Kernels kKernels = {
     .softcap = softcap,
     .add_scaled = add_scaled,
     .finite = finite,
+    .probe = {read_all, multiply_add},
 };
 
 }  // namespace

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each depth has an engine of its own, filled once; every test begins where that left off.
+#include "api/bench_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "api/host.h"
+#include "api/open.h"
+#include "base/hash.h"
+#include "base/sha256.h"
+#include "quant/format_info.h"
+
+namespace juno::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr SamplingParams kSampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f};  // as in a chat
+constexpr uint64_t kHashedWhole = uint64_t{2} << 30;  // larger files would take longer than a minute to hash
+constexpr uint64_t kEnd = uint64_t{1} << 20;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Of a product with every weight that a token meets: those of the layers, and those of the head, which only
+// tokens meet whose logits are wanted. Weights that stay floats are not counted.
+struct Work {
+  double layers = 0, head = 0;
+};
+
+Work work_of(const model::Model& model, const std::string& activations) {
+  Work work;
+  const gguf::TensorInfo* head = nullptr;
+  for (const gguf::TensorInfo& t : model.file.tensors()) {
+    if (t.name == "output.weight" || (!head && t.name == "token_embd.weight")) head = &t;
+    const quant::FormatInfo* format = quant::find_format(t.type);
+    if (!t.name.starts_with("blk.") || t.dims[1] < 2 || !format || format->is_float) continue;
+    const double matrix = static_cast<double>(t.dims[0] * t.dims[1]);
+    const bool routed = t.dims[2] > 1 && model.config.experts > 0;
+    work.layers += matrix * static_cast<double>(routed ? model.config.experts_used : t.dims[2]);
+  }
+  const quant::FormatInfo* format = head ? quant::find_format(head->type) : nullptr;
+  if (format && !format->is_float) work.head = static_cast<double>(head->dims[0] * head->dims[1]);
+  const double planes = activations == "int8x2" ? 2 : 1;
+  return {work.layers * planes, work.head * planes};
+}
+
+void add_file(Sha256& hash, std::ifstream& in, uint64_t begin, uint64_t end) {
+  std::vector<char> buffer(kEnd);
+  in.seekg(static_cast<std::streamoff>(begin));
+  while (begin < end && in.read(buffer.data(), static_cast<std::streamsize>(std::min(kEnd, end - begin)))) {
+    hash.add({reinterpret_cast<const uint8_t*>(buffer.data()), static_cast<size_t>(in.gcount())});
+    begin += static_cast<uint64_t>(in.gcount());
+  }
+}
+
+// The file's name by its bytes, and which of them were read. A split file stands for its first part.
+Json file_hash(const SessionOptions& o) {
+  Sha256 hash;
+  if (!o.model_bytes.empty()) {
+    hash.add(o.model_bytes);
+    return {{"sha256", hash.hex()}, {"sha256_of", "the whole file"}};
+  }
+  std::ifstream in(o.model_path, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<uint64_t>(std::max<std::streamoff>(in.tellg(), 0));
+  const bool whole = size <= kHashedWhole;
+  add_file(hash, in, 0, whole ? size : kEnd);
+  if (!whole) {
+    add_file(hash, in, size - kEnd, size);
+    const std::string digits = fmt::format("{}", size);
+    hash.add({reinterpret_cast<const uint8_t*>(digits.data()), digits.size()});
+  }
+  if (!in) fail(Code::kNoInput, "[api] cannot read {} for its hash", o.model_path);
+  return {{"sha256", hash.hex()},
+          {"sha256_of", whole ? "the whole file" : "the first and the last MiB and the size in decimal"}};
+}
+
+struct Test {
+  const char* name;
+  int64_t prompt, decode, depth, batch;  // prompt: tokens past the depth
+
+  // Of each sequence.
+  int64_t tokens() const { return std::max(prompt, decode); }  // that are measured; the other is 1
+  int64_t positions() const { return depth + prompt + decode; }
+};
+
+struct Pass {
+  double seconds = 0;
+  uint64_t weight_bytes = 0;
+  uint64_t sampled = 0;  // a hash of all tokens, in the order in which they came
+};
+
+class ModelBench {
+ public:
+  ModelBench(const SessionOptions& options, const BenchOptions& how) : options_(options), how_(how) {}
+
+  Json run() {
+    const bool restarted = restart_peak_memory();
+    const int64_t trained = take(model::check_model(open_file(options_), 0, Log{})).trained_context;
+    limit_ = options_.context > 0 ? options_.context : trained;
+    options_.context = 1 + kSmallest;
+    for (int64_t depth : how_.depths)
+      for (const Test& t : tests_at(depth))
+        if (t.positions() <= limit_) options_.context = std::max(options_.context, t.positions());
+    Json report = load();
+    work_ = work_of(*parts_->model, options_.activations);
+    for (int64_t depth : how_.depths) measure_at(depth);
+    report["peak_memory"] = {{"bytes", peak_memory()},
+                             {"since", restarted ? "the model was opened" : "the program started"}};
+    report["declined"] = parts_->ops->recorder().snapshot().declined_count();
+    report.update(file_hash(options_));
+    report["tests"] = std::move(tests_);
+    report["skipped"] = std::move(skipped_);
+    return report;
+  }
+
+ private:
+  static constexpr int64_t kSmallest = 63;
+
+  std::vector<Test> tests_at(int64_t depth) const {
+    std::vector<Test> tests;
+    if (how_.prompt > 0) tests.push_back({"prompt", how_.prompt, 1, depth, 1});
+    for (int64_t batch : how_.batches)
+      if (how_.decode > 0) tests.push_back({"decode", 1, how_.decode, depth, batch});
+    return tests;
+  }
+
+  // Opens the model over and over, and asks each time for one token.
+  Json load() {
+    std::vector<double> opened, first_token;
+    for (int i = 0; i <= how_.repetitions; ++i) {
+      parts_.reset();
+      options_.log = i == 0 ? how_.log : Log{};
+      const auto start = Clock::now();
+      parts_.emplace(open_parts(options_));
+      const double open = seconds_since(start);
+      kept_.assign(1, {});
+      pass({"load", 1, 1, 0, 1});
+      if (i == 0) continue;
+      opened.push_back(open);
+      first_token.push_back(seconds_since(start));
+    }
+    const Info& info = parts_->info;
+    return {{"path", info.path},
+            {"name", info.name},
+            {"architecture", info.architecture},
+            {"quant", info.quant},
+            {"bytes", info.file_bytes},
+            {"parameters", info.parameters},
+            {"load", {{"open_seconds", series(opened)}, {"first_token_seconds", series(first_token)}}}};
+  }
+
+  void measure_at(int64_t depth) {
+    std::vector<Test> tests = tests_at(depth);
+    std::erase_if(tests, [&](const Test& t) { return skips(t); });
+    if (tests.empty()) return;
+    const auto most = [&](auto of) {
+      const auto t = std::max_element(tests.begin(), tests.end(),
+                                      [&](const Test& a, const Test& b) { return of(a) < of(b); });
+      return of(*t);
+    };
+    const auto sequences = static_cast<int>(most([](const Test& t) { return t.batch; }));
+    const int64_t context = most([](const Test& t) { return t.positions(); });
+    parts_->engine.reset();  // its memory first
+    parts_->engine = take(engine::Engine::make(*parts_->model, *parts_->ops,
+                                               {.context = context,
+                                                .chunk = std::max(options_.chunk, sequences),
+                                                .sequences = sequences,
+                                                .vocab = parts_->tokenizer->size()}));
+    kept_.assign(1, {});
+    if (depth > 0) pass({"fill", depth, 0, 0, 1});
+    for (const Test& t : tests) measure(t);
+    kept_.clear();
+  }
+
+  bool skips(const Test& t) {
+    const std::vector<ops::KvShape> layers(static_cast<size_t>(parts_->model->config.layers),
+                                           parts_->model->config.kv_shape());
+    const uint64_t cache = engine::KvPool::bytes_per_page(layers) *
+                           static_cast<uint64_t>(engine::KvPool::pages_for(t.positions())) *
+                           static_cast<uint64_t>(t.batch);
+    const uint64_t memory = host_memory().usable();
+    std::string why;
+    if (t.positions() > limit_)
+      why = fmt::format("it takes {} positions, the context has {}", t.positions(), limit_);
+    else if (cache > memory)
+      why = fmt::format("its keys and values take {} bytes, {} are free", cache, memory);
+    if (why.empty()) return false;
+    how_.log.warn("[api] {}: {} at depth {}, batch {}, is skipped: {}", parts_->info.path, t.name, t.depth,
+                  t.batch, why);
+    skipped_.push_back({{"test", t.name}, {"depth", t.depth}, {"batch", t.batch}, {"why", why}});
+    return true;
+  }
+
+  void measure(const Test& t) {
+    while (kept_.size() < static_cast<size_t>(t.batch))
+      kept_.push_back(take(parts_->engine->copy(kept_.front())));
+    std::vector<double> seconds;
+    Pass last;
+    for (int i = 0; i <= how_.repetitions; ++i) {
+      last = pass(t);
+      if (i > 0) seconds.push_back(last.seconds);
+    }
+    const auto tokens = static_cast<double>(t.batch * t.tokens());
+    std::vector<double> rates;
+    for (double s : seconds) rates.push_back(tokens / s);
+    const double passes = series(rates)["median"].get<double>() / tokens;  // a second
+    const auto forwards = static_cast<double>(t.batch * (t.prompt - 1 + t.decode));
+    const auto heads = static_cast<double>(t.batch * t.decode);
+    tests_.push_back({{"test", t.name},
+                      {"tokens", t.tokens()},
+                      {"depth", t.depth},
+                      {"batch", t.batch},
+                      {"tokens_per_second", series(rates)},
+                      {"seconds", series(seconds)},
+                      {"weight_bytes_per_second", static_cast<double>(last.weight_bytes) * passes},
+                      {"multiply_adds_per_second", (forwards * work_.layers + heads * work_.head) * passes},
+                      {"sampled", fmt::format("{:016x}", last.sampled)}});
+    how_.log.info("[api] {} of {} at depth {}, batch {}: {:.1f} tokens/s", t.name, t.tokens(), t.depth,
+                  t.batch, tokens * passes);
+  }
+
+  // All sequences of a test to their ends; what they had in the cache before is kept.
+  Pass pass(const Test& t) {
+    Pass result;
+    Fnv1a sampled;
+    std::optional<Error> error;
+    std::vector<engine::Request> requests;
+    for (int64_t i = 0; i < t.batch; ++i) {
+      engine::Prefix& kept = kept_[static_cast<size_t>(i)];
+      engine::Request request{.prompt = prompt(t, i), .max_tokens = t.decode, .sampling = kSampling};
+      request.sampling.seed = static_cast<uint64_t>(i);
+      request.prefix = std::move(kept);
+      request.keep_prefix = true;
+      request.on_token = [&sampled](const engine::Token& token) {
+        sampled.add(&token.id, sizeof token.id);
+        return true;
+      };
+      request.on_finish = [&kept, &error](engine::Finish& finish) {
+        if (finish.error) error = finish.error;
+        kept = std::move(finish.prefix);
+      };
+      requests.push_back(std::move(request));
+    }
+    engine::Engine& engine = *parts_->engine;
+    const Snapshot before = parts_->ops->recorder().snapshot();
+    const auto start = Clock::now();
+    for (engine::Request& request : requests) take(engine.submit(std::move(request)));
+    while (take(engine.step())) {
+    }
+    result.seconds = seconds_since(start);
+    result.weight_bytes = parts_->ops->recorder().snapshot().since(before).weight_bytes();
+    result.sampled = sampled.value();
+    if (error) throw std::move(*error);
+    const int64_t stays = t.decode == 0 ? t.prompt : t.depth;
+    for (int64_t i = 0; i < t.batch; ++i) {
+      engine::Prefix& kept = kept_[static_cast<size_t>(i)];
+      kept.ids.resize(static_cast<size_t>(stays));
+      engine.shrink(kept);
+    }
+    return result;
+  }
+
+  // Ids of no meaning: the same for all sequences up to the depth, others behind it.
+  std::vector<int32_t> prompt(const Test& t, int64_t sequence) const {
+    std::vector<int32_t> ids;
+    for (int64_t at = 0; at < t.depth + t.prompt; ++at) {
+      uint64_t x = static_cast<uint64_t>(at + 1 + (at < t.depth ? 0 : sequence << 32)) * 0x9e3779b97f4a7c15u;
+      x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
+      ids.push_back(static_cast<int32_t>((x >> 32) % static_cast<uint64_t>(parts_->info.vocab)));
+    }
+    return ids;
+  }
+
+  SessionOptions options_;
+  const BenchOptions& how_;
+  int64_t limit_ = 0;  // positions that a sequence may have
+  std::optional<Opened> parts_;
+  Work work_;
+  std::vector<engine::Prefix> kept_;  // of each sequence, `depth` tokens
+  Json tests_ = Json::array(), skipped_ = Json::array();
+};
+
+}  // namespace
+
+Json series(std::vector<double> samples) {
+  std::vector<double> sorted = samples;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t n = sorted.size();
+  const double median = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+  return {
+      {"median", median}, {"min", sorted.front()}, {"max", sorted.back()}, {"samples", std::move(samples)}};
+}
+
+Json bench_model(const SessionOptions& options, const BenchOptions& how) {
+  return ModelBench(options, how).run();
+}
+
+}  // namespace juno::api
