@@ -132,6 +132,10 @@ Result<std::vector<int32_t>> Session::chat_ids(std::span<const Message> messages
   return guard([&] { return parts_->prompt->render(messages); });
 }
 
+Result<void> Session::check(const Generation& how) const {
+  return engine::validate(how.sampling, tokenizer().size());
+}
+
 Result<Reply> Session::chat(std::span<const Message> messages, const Generation& how, const OnText& on_text) {
   auto ids = chat_ids(messages);
   if (!ids) return tl::unexpected(std::move(ids.error()));

@@ -109,6 +109,9 @@ class Session {
   // tokens.
   Result<std::vector<int32_t>> chat_ids(std::span<const Message> messages) const;
 
+  // Whether chat() and complete() take these parameters: kUsage names one that is out of its range.
+  Result<void> check(const Generation& how) const;
+
   // Answers the last message; how.max_tokens 0 only evaluates the prompt. What this conversation has in
   // common with the one before is not computed again. A prompt longer than the context is an error with both
   // numbers; nothing is ever cut. After cancel(): kCancelled, with the text so far.

@@ -2,8 +2,10 @@
 #include "cli/conversation.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -11,30 +13,78 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cli/options.h"
-
 namespace juno::cli {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 bool has_system(const std::vector<api::Message>& messages) {
   return !messages.empty() && messages[0].role == "system";
 }
 
+// The file that a name stands for, links followed, also where there is none yet.
+fs::path target_of(fs::path path) {
+  std::error_code ignored;  // whoever opens the path meets it too
+  for (int links = 0; fs::is_symlink(fs::symlink_status(path, ignored)); ++links) {
+    if (links == 40) fail(Code::kUsage, "[cli] {} is a link that leads in a circle", path.string());
+    path = path.parent_path() / fs::read_symlink(path, ignored);
+  }
+  return path;
+}
+
+// `path` is named in errors. An empty file holds nothing that could be lost.
+void check_replaceable(const fs::path& target, const std::string& path) {
+  std::error_code ignored;
+  const fs::file_status there = fs::status(target, ignored);
+  if (!fs::exists(there)) return;
+  if (!fs::is_regular_file(there)) fail(Code::kUsage, "[cli] {} is not a regular file", path);
+  if (fs::file_size(target, ignored) > 0 && !guard([&] { return Conversation::load(target.string()); }))
+    fail(Code::kUsage, "[cli] {} exists and is not a saved conversation: it is not overwritten", path);
+}
+
+// Into a file beside the target, which then takes its place.
 void write_private(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const std::string target = target_of(path).string();
+  check_replaceable(target, path);
+  std::string part = target + ".XXXXXX";
+  const int fd = ::mkostemp(part.data(), O_CLOEXEC);  // mode 0600
   bool good = fd >= 0;
   for (size_t done = 0; good && done < text.size();) {
     const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
     if (n > 0) done += static_cast<size_t>(n);
     else good = n < 0 && errno == EINTR;
   }
-  const int why = errno;
+  int why = errno;
   if (fd >= 0) good = ::close(fd) == 0 && good;
-  if (!good || std::rename(part.c_str(), path.c_str()) != 0)
-    fail(Code::kFailed, "[cli] cannot write {}: {}", path, std::strerror(good ? errno : why));
+  if (good && std::rename(part.c_str(), target.c_str()) == 0) return;
+  if (good) why = errno;
+  if (fd >= 0) ::unlink(part.c_str());
+  fail(Code::kFailed, "[cli] cannot write {}: {}", path, std::strerror(why));
+}
+
+// Opened without waiting, for a pipe may never get a writer.
+std::string read_regular(const std::string& path) {
+  constexpr size_t kLargest = size_t{64} << 20, kStep = 65536;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat about {};
+  const bool regular = fd >= 0 && ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+  std::string text;
+  ssize_t n = fd < 0 ? -1 : regular ? 1 : 0;
+  while (n > 0 && text.size() <= kLargest) {
+    const size_t size = text.size();
+    text.resize(size + kStep);
+    do n = ::read(fd, text.data() + size, kStep);
+    while (n < 0 && errno == EINTR);
+    text.resize(size + static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  }
+  const int why = errno;
+  if (fd >= 0) ::close(fd);
+  if (n < 0) fail(Code::kNoInput, "[cli] cannot read {}: {}", path, std::strerror(why));
+  if (!regular) fail(Code::kNoInput, "[cli] cannot read {}: it is not a regular file", path);
+  if (text.size() > kLargest)
+    fail(Code::kBadData, "[cli] {} is not a saved conversation: it holds more than {} bytes", path, kLargest);
+  return text;
 }
 
 }  // namespace
@@ -54,7 +104,7 @@ void Conversation::save(const std::string& path) const {
 }
 
 Conversation Conversation::load(const std::string& path) {
-  const Json file = Json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
+  const Json file = Json::parse(read_regular(path), nullptr, /*allow_exceptions=*/false);
   if (!file.is_object() || !file.contains("juno_conversation") || !file.contains("messages") ||
       !file["messages"].is_array())
     fail(Code::kBadData, "[cli] {} is not a saved conversation", path);
@@ -70,14 +120,13 @@ Conversation Conversation::load(const std::string& path) {
 }
 
 std::string state_file(const std::string& name) {
-  std::filesystem::path folder;
+  fs::path folder;
   if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state) folder = state;
-  else if (const char* home = std::getenv("HOME"); home && *home)
-    folder = std::filesystem::path(home) / ".local/state";
+  else if (const char* home = std::getenv("HOME"); home && *home) folder = fs::path(home) / ".local/state";
   else return "";
   folder /= "juno";
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  fs::create_directories(folder, error);
   return error ? "" : (folder / name).string();
 }
 

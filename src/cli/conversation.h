@@ -16,8 +16,9 @@ struct Conversation {
   void set_system(const std::string& text);  // "": none
 
   // JSON {"juno_conversation": 1, "messages": [{"role", "content"}]}, written whole or not at all, for the
-  // user alone.
+  // user alone. A link's target is written. kUsage where something else than a saved conversation lies.
   void save(const std::string& path) const;
+  // A regular file of at most 64 MiB; kNoInput or kBadData, without waiting, for anything else.
   static Conversation load(const std::string& path);
 };
 

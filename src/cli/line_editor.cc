@@ -31,6 +31,18 @@ std::string narrow(const wchar_t* wide) {
   return out;
 }
 
+// The inverse of narrow().
+std::wstring widen(const std::string& narrow) {
+  std::wstring out;
+  for (const char byte : narrow) {
+    const auto c = static_cast<unsigned char>(byte);
+    if (c < 0x80) out += static_cast<wchar_t>(c);
+    else if (c >= 0xC0) out += static_cast<wchar_t>(c & (c < 0xE0 ? 0x1F : c < 0xF0 ? 0x0F : 0x07));
+    else if (!out.empty()) out.back() = static_cast<wchar_t>(out.back() << 6 | (c & 0x3F));
+  }
+  return out;
+}
+
 void to_terminal(const char* sequence) {
   std::fputs(sequence, stdout);
   std::fflush(stdout);
@@ -43,7 +55,7 @@ struct LineEditor::Impl {
   HistoryW* history = nullptr;
   std::string history_file;
   std::wstring prompt;
-  bool interrupted = false;
+  bool interrupted = false, emptied = false;
 
   static Impl& of(EditLine* editor) {
     void* self = nullptr;
@@ -60,6 +72,7 @@ struct LineEditor::Impl {
       of(editor).interrupted = true;
       return CC_EOF;
     }
+    of(editor).emptied = true;
     el_cursor(editor, static_cast<int>(line->lastchar - line->cursor));
     el_deletestr(editor, static_cast<int>(line->lastchar - line->buffer));
     return CC_REFRESH;
@@ -135,7 +148,7 @@ LineEditor::~LineEditor() {
 LineEditor::End LineEditor::read(const std::string& prompt, std::string& text) {
   Impl& self = *impl_;
   self.prompt.assign(prompt.begin(), prompt.end());  // ASCII
-  self.interrupted = false;
+  self.interrupted = self.emptied = false;
   el_wset(self.editor, EL_PREP_TERM,
           1);  // before the prompt is seen: a Ctrl-C that answers it must find its key
   to_terminal(kPasteOn);
@@ -146,11 +159,16 @@ LineEditor::End LineEditor::read(const std::string& prompt, std::string& text) {
     to_terminal("\n");
     return self.interrupted ? End::kInterrupt : End::kEof;
   }
-  HistEventW event;
-  if (count > 1) history_w(self.history, &event, H_ENTER, line);
   text = narrow(line);
   if (text.ends_with('\n')) text.pop_back();
   return End::kLine;
+}
+
+bool LineEditor::emptied() const { return impl_->emptied; }
+
+void LineEditor::remember(const std::string& text) {
+  HistEventW event;
+  if (!text.empty()) history_w(impl_->history, &event, H_ENTER, (widen(text) + L'\n').c_str());
 }
 
 }  // namespace juno::cli

@@ -17,6 +17,10 @@ class LineEditor {
   // Shows `prompt` and fills `text` (UTF-8, inner newlines kept, the last one taken off). kInterrupt: Ctrl-C
   // at an empty prompt; with text there it only empties the line.
   End read(const std::string& prompt, std::string& text);
+  // Whether Ctrl-C emptied a line during the last read().
+  bool emptied() const;
+  // Makes a text that came from read() the last line of the history.
+  void remember(const std::string& text);
 
  private:
   struct Impl;

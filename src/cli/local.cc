@@ -68,7 +68,18 @@ std::optional<std::string> given_text(const Options& o) {
   return text;
 }
 
+// What only a chat has.
+void refuse_without_chat(const Options& o) {
+  const std::pair<const char*, bool> given[] = {{"--system", !o.system.empty()},
+                                                {"--chat-template", !o.model.session.chat_template.empty()},
+                                                {"--load", !o.load.empty()}};
+  for (const auto& [flag, is_given] : given)
+    if (is_given)
+      fail(Code::kUsage, "[cli] {} has no meaning with --no-chat: there is no conversation", flag);
+}
+
 int chat(const Options& o) {
+  if (o.no_chat) refuse_without_chat(o);
   const std::optional<std::string> text = given_text(o);
   if (!text && o.json) fail(Code::kUsage, "[cli] --json needs --prompt or --prompt-file");
   if (text && text->empty()) {
@@ -77,11 +88,11 @@ int chat(const Options& o) {
       fail(Code::kBadData, "[cli] {} is empty", o.prompt_file);
     return 0;
   }
-  const auto session = open_session(o.model, stderr_log(o.verbose, o.quiet));
-  if (!o.no_chat) take(session->chat_ready());
-
   Conversation conversation = o.load.empty() ? Conversation{} : Conversation::load(o.load);
   if (!o.system.empty()) conversation.set_system(o.system);
+  const auto session = open_session(o.model, stderr_log(o.verbose, o.quiet));
+  if (!o.no_chat) take(session->chat_ready());
+  take(session->check(o.generation));
   if (!text) return Repl(*session, {o.generation, o.no_chat, o.quiet}, std::move(conversation)).run();
   conversation.messages.push_back({"user", *text});
   return one_turn(*session, o, conversation);

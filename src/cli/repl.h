@@ -26,6 +26,7 @@ class Repl {
     const char* name;
     const char* help;
     void (Repl::*act)(const std::string& argument);
+    bool takes_argument, of_conversation;
   };
   static const Slash kSlashes[];
 

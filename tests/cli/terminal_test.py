@@ -2,7 +2,9 @@
 """The chat at a terminal: pasting, interrupting, leaving, coming back."""
 import json
 import os
+import re
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -158,6 +160,151 @@ def test_slash_commands_are_suggested_and_set_is_checked():
     t.send(b"/reset\r")
     t.expect(rb"forgotten")
     t.leave()
+
+
+def saved_by(t, path):
+    t.send(f"/save {path}\r".encode())
+
+
+def test_save_follows_links_and_replaces_only_conversations():
+    with tempfile.TemporaryDirectory() as folder:
+        at = lambda name: os.path.join(folder, name)
+        os.mkfifo(at("fifo"))
+        os.symlink("real.json", at("link"))
+        os.symlink("loop", at("loop"))
+        os.symlink("/dev/null", at("null"))
+        open(at("foreign"), "w").write("mine")
+        open(at("empty"), "w").close()
+        t = chat("--system", "x")
+        for name, says in (("null", rb"null is not a regular file"), ("fifo", rb"fifo is not a regular file"),
+                           ("", rb"/ is not a regular file"), ("loop", rb"leads in a circle"),
+                           ("foreign", rb"foreign exists and is not a saved conversation")):
+            saved_by(t, at(name))
+            t.expect(says)
+        for name in ("link", "link", "empty"):  # the second time the link has a target
+            saved_by(t, at(name))
+            t.expect(rb"1 message written")
+        t.leave()
+        assert stat.S_ISFIFO(os.lstat(at("fifo")).st_mode) and open(at("foreign")).read() == "mine"
+        assert os.readlink(at("null")) == "/dev/null" and os.readlink(at("link")) == "real.json"
+        assert json.load(open(at("real.json")))["messages"] == json.load(open(at("empty")))["messages"]
+        assert os.stat(at("real.json")).st_mode & 0o777 == 0o600
+        assert sorted(os.listdir(folder)) == ["empty", "fifo", "foreign", "link", "loop", "null", "real.json"]
+
+
+def test_only_a_regular_file_of_some_size_is_loaded():
+    with tempfile.TemporaryDirectory() as folder:
+        fifo, large = os.path.join(folder, "fifo"), os.path.join(folder, "large")
+        os.mkfifo(fifo)
+        with open(large, "w") as f:
+            f.truncate((64 << 20) + 1)
+        for path, wanted, says in ((fifo, 66, b"fifo: it is not a regular file"), (folder, 66, b"not a regular file"),
+                                   ("/dev/zero", 66, b"/dev/zero: it is not"), (large, 65, b"more than 67108864 bytes")):
+            status, _, err = run("local", "--load", path, "--prompt", "x", timeout=20)
+            assert status == wanted and says in err, (path, status, err)
+        t = chat()
+        for path in (fifo, "/dev/zero"):
+            t.send(f"/load {path}\r".encode())
+            t.expect(rb"not a regular file", timeout=10)
+        t.leave()
+
+
+def test_a_tilde_is_the_home_folder():
+    with tempfile.TemporaryDirectory() as home:
+        before, os.environ["HOME"] = os.environ.get("HOME", ""), home
+        try:
+            t = chat("--system", "x")
+            saved_by(t, "~/kept.json")
+            t.expect(rb"1 message written to ~/kept\.json")
+            t.send(b"/load ~/kept.json\r")
+            t.expect(rb"1 message read")
+            t.leave()
+        finally:
+            os.environ["HOME"] = before
+        assert os.listdir(home) == ["kept.json"]
+
+
+def test_no_chat_has_no_conversation():
+    for flag in ("--system", "--chat-template", "--load"):
+        status, _, err = run("local", "--no-chat", flag, "chatml", "--prompt", "x")
+        assert status == 2 and flag.encode() in err, (flag, status, err)
+    t = chat("--no-chat")
+    for line in (b"/system x", b"/save x", b"/load x", b"/reset"):
+        t.send(line + b"\r")
+        t.expect(line.split()[0] + rb": there is no conversation")
+    t.leave()
+
+
+def test_C77_ctrl_c_before_the_answer_takes_the_message_back():
+    t = chat("--context", "2048", "--chunk", "1")
+    t.send(b"Hello\\\r")
+    t.expect(rb"\| $")
+    t.send(b"word " * 600 + b"\r")
+    t.expect(rb"2004l")
+    t.quiet(0.2)
+    t.send(b"\x03")
+    t.expect(rb"Nothing was answered; the message is the last line of the history")
+    t.expect(PROMPT)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "saved.json")
+        saved_by(t, path)
+        t.expect(rb"0 messages written")
+        t.send(b"\x1b[A\x1b[A\r")  # over /save, to the message
+        t.expect(END)
+        saved_by(t, path)
+        t.expect(rb"2 messages written")
+        assert json.load(open(path))["messages"][0]["content"] == "Hello\n" + "word " * 600
+    t.leave()
+
+
+def test_C77_ctrl_c_asks_again_after_a_line_was_emptied():
+    t = chat()
+    t.send(b"\x03")
+    t.expect(rb"Ctrl-C again leaves")
+    t.expect(PROMPT)
+    t.send(b"some words")
+    t.quiet(0.3)
+    t.send(b"\x03\x03")
+    t.expect(rb"Ctrl-C again leaves")
+    t.expect(PROMPT)
+    t.send(b"\x03")
+    assert t.status() == 130
+
+
+def test_set_checks_at_once_and_keeps_the_old_value():
+    t = chat("--top-p", "0.75")
+    for line, says in ((b"top-p 0", rb"top_p is 0"), (b"top-p nan", rb"top_p is nan"), (b"top-p 7", rb"top-p"),
+                       (b"temperature nan", rb"temperature is nan"), (b"logit-bias 99999999=1", rb"logit_bias names"),
+                       (b"logit-bias 1=nan", rb"logit_bias is nan"), (b"top-p", rb"/set top-p needs a value"),
+                       (b"top-q 1", rb"did you mean top-p\?"), (b"help", rb"/set has no help")):
+        t.send(b"/set " + line + b"\r")
+        t.expect(says)
+    t.send(b"/set\r")
+    listed = t.expect(rb"logit-bias +none")
+    assert re.search(rb"temperature +0\r?\n", listed) and re.search(rb"top-p +0\.75\r?\n", listed), listed
+    assert re.search(rb"stop +none", listed), listed
+    for line in (b"top_k  7", b"stop \"a b\"", b"stop c", b"logit-bias 5=-1.5", b"logit-bias 6=2"):
+        t.send(b"/set " + line + b"\r")
+        t.expect(PROMPT)
+    t.send(b"/set\r")
+    listed = t.expect(rb"logit-bias +5=-1\.5 6=2")
+    assert re.search(rb'stop +"a b" "c"', listed) and re.search(rb"top-k +7", listed), listed
+    for line in (b"stop", b"logit-bias"):
+        t.send(b"/set " + line + b"\r")
+        t.expect(PROMPT)
+    t.send(b"/set\r")
+    assert re.search(rb"stop +none", t.expect(rb"logit-bias +none"))
+    t.leave()
+
+
+def test_commands_without_an_argument_refuse_one():
+    t = chat("--system", "x")
+    for line in (b"/reset x", b"/help x", b"/stats x", b"/exit x"):
+        t.send(line + b"\r")
+        t.expect(line.split()[0] + rb" takes no argument")
+    t.leave()
+    status, _, err = run("local", "--temperature", "nan", "--prompt", "x")
+    assert status == 2 and b"temperature" in err, (status, err)
 
 
 def test_C78_the_end_of_input_ends_the_program_within_a_second():
