@@ -7,12 +7,17 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(flags_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c -mprefer-vector-width=512
       $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)  # GCC 12 warns of its own headers
 endif()
+# UBSan on fully unrolled kernels would take minutes to compile; the reference, whose bits they have, is under it.
+set(optimise -O3)
+if(JUNO_SANITIZE)
+  set(optimise -O1 -fno-sanitize=undefined)
+endif()
 foreach(isa IN LISTS isas)
   add_library(juno_cpu_${isa} OBJECT ${CMAKE_CURRENT_LIST_DIR}/vec/kernels.cc)
   target_include_directories(juno_cpu_${isa} PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_compile_definitions(juno_cpu_${isa} PRIVATE JUNO_ISA=${isa})
   target_compile_options(juno_cpu_${isa} PRIVATE -fno-math-errno -fno-trapping-math ${flags_${isa}}
-    $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
+    "$<$<CONFIG:Release,RelWithDebInfo>:${optimise}>")
   target_sources(juno_backend_cpu PRIVATE $<TARGET_OBJECTS:juno_cpu_${isa}>)
 endforeach()
 target_sources(juno_backend_cpu PRIVATE ${CMAKE_CURRENT_LIST_DIR}/vec/isa.cc)
