@@ -56,7 +56,10 @@ void write_private(const std::string& path, const std::string& text) {
     else good = n < 0 && errno == EINTR;
   }
   int why = errno;
-  if (fd >= 0) good = ::close(fd) == 0 && good;
+  if (fd >= 0 && ::close(fd) != 0 && good) {
+    good = false;
+    why = errno;
+  }
   if (good && std::rename(part.c_str(), target.c_str()) == 0) return;
   if (good) why = errno;
   if (fd >= 0) ::unlink(part.c_str());

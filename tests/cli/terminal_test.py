@@ -199,7 +199,7 @@ def test_only_a_regular_file_of_some_size_is_loaded():
         with open(large, "w") as f:
             f.truncate((64 << 20) + 1)
         for path, wanted, says in ((fifo, 66, b"fifo: it is not a regular file"), (folder, 66, b"not a regular file"),
-                                   ("/dev/zero", 66, b"/dev/zero: it is not"), (large, 65, b"more than 67108864 bytes")):
+                                   ("/dev/zero", 66, b"not a regular file"), (large, 65, b"more than 67108864")):
             status, _, err = run("local", "--load", path, "--prompt", "x", timeout=20)
             assert status == wanted and says in err, (path, status, err)
         t = chat()
@@ -239,7 +239,7 @@ def test_C77_ctrl_c_before_the_answer_takes_the_message_back():
     t = chat("--context", "2048", "--chunk", "1")
     t.send(b"Hello\\\r")
     t.expect(rb"\| $")
-    t.send(b"word " * 600 + b"\r")
+    t.send(b"word " * 600 + b"end\r")
     t.expect(rb"2004l")
     t.quiet(0.2)
     t.send(b"\x03")
@@ -253,7 +253,8 @@ def test_C77_ctrl_c_before_the_answer_takes_the_message_back():
         t.expect(END)
         saved_by(t, path)
         t.expect(rb"2 messages written")
-        assert json.load(open(path))["messages"][0]["content"] == "Hello\n" + "word " * 600
+        content = json.load(open(path))["messages"][0]["content"]
+        assert content == "Hello\n" + "word " * 600 + "end", (len(content), content[:50], content[-50:])
     t.leave()
 
 
@@ -276,7 +277,7 @@ def test_set_checks_at_once_and_keeps_the_old_value():
     for line, says in ((b"top-p 0", rb"top_p is 0"), (b"top-p nan", rb"top_p is nan"), (b"top-p 7", rb"top-p"),
                        (b"temperature nan", rb"temperature is nan"), (b"logit-bias 99999999=1", rb"logit_bias names"),
                        (b"logit-bias 1=nan", rb"logit_bias is nan"), (b"top-p", rb"/set top-p needs a value"),
-                       (b"top-q 1", rb"did you mean top-p\?"), (b"help", rb"/set has no help")):
+                       (b"temprature 1", rb"did you mean temperature\?"), (b"help", rb"/set has no help")):
         t.send(b"/set " + line + b"\r")
         t.expect(says)
     t.send(b"/set\r")
