@@ -5,10 +5,10 @@
 
 say() { printf '%s\n' "$*" >&2; }
 
-# need_packages AGREED COMMAND GROUP...: installs what is missing of the groups in tools/packages.
-# AGREED is 1 when nobody has to be asked; COMMAND is what the user typed, for the advice.
+# need_packages AGREED AGREE GROUP...: installs what is missing of the groups in tools/packages.
+# AGREED is 1 when nobody has to be asked; AGREE is what the user may type so.
 need_packages() {
-  local agreed=$1 command=$2 wanted missing answer sudo=''
+  local agreed=$1 agree=$2 wanted missing answer sudo=''
   shift 2
   command -v dpkg-query >/dev/null || return 0 # another distribution: cmake names what it does not find
   wanted=$(for group in "$@"; do sed -n "s/^$group: *//p" tools/packages; done)
@@ -21,7 +21,7 @@ need_packages() {
   say "Juno needs packages that are not installed: $missing"
   if [ "$agreed" != 1 ]; then
     if [ ! -t 0 ] || [ ! -t 2 ]; then
-      say "Type: $command --yes"
+      say "Type: $agree"
       say "  or: ${sudo:+sudo }apt-get install $missing"
       exit 1
     fi

@@ -17,6 +17,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+#ifdef __clang__
+constexpr const char* kCompiler = __VERSION__;  // it names itself
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+
 struct Vendor {
   const char* name;
   const char* library;
@@ -46,7 +52,7 @@ Json doctor() {
   Json sets = Json::array();
   for (const cpu::Isa& isa : cpu::isas()) sets.push_back({{"name", isa.name}, {"usable", isa.supported()}});
   const HostMemory memory = host_memory();
-  return {{"versions", {{"juno", version_text()}, {"numerics", kNumericsVersion}, {"compiler", __VERSION__}}},
+  return {{"versions", {{"juno", version_text()}, {"numerics", kNumericsVersion}, {"compiler", kCompiler}}},
           {"cpu",
            {{"model", cpu_model()},
             {"processors", limits.affinity},
@@ -58,6 +64,12 @@ Json doctor() {
             {"available", memory.available},
             {"limit", memory.limit ? Json(*memory.limit) : Json(nullptr)}}},
           {"gpus", gpus()}};
+}
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names;
+  for (const cpu::Isa& isa : cpu::isas()) names.emplace_back(isa.name);
+  return names;
 }
 
 }  // namespace juno::api

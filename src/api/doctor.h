@@ -2,6 +2,8 @@
 // What this machine offers, and why not more, as JSON: the form of `juno doctor --json`.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
 
 namespace juno::api {
 
@@ -9,5 +11,8 @@ namespace juno::api {
 // usable}],
 //  memory: {total, available, limit}, gpus: [{vendor, library, found, why}]}
 nlohmann::ordered_json doctor();
+
+// The names of all instruction sets that have kernels, the fastest first.
+std::vector<std::string> instruction_sets();
 
 }  // namespace juno::api

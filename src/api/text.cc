@@ -96,7 +96,7 @@ std::vector<int32_t> Text::encode(std::string_view text, bool special, bool bos)
 Result<std::string> Text::piece(int32_t id) const {
   return guard([&] {
     if (id < 0 || id >= parts_->tokenizer.size())
-      fail(Code::kUsage, "[api] {} is no token id: the vocabulary has {}", id, parts_->tokenizer.size());
+      fail(Code::kBadData, "[api] {} is no token id: the vocabulary has {}", id, parts_->tokenizer.size());
     return std::string(parts_->tokenizer.piece(id));
   });
 }

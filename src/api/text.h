@@ -25,7 +25,7 @@ class Text {
   // special: text that looks like a control token becomes that token; bos: as the model wants it at the
   // beginning.
   std::vector<int32_t> encode(std::string_view text, bool special, bool bos) const;
-  // An id outside the vocabulary is kUsage.
+  // An id outside the vocabulary is kBadData.
   Result<std::string> decode(std::span<const int32_t> ids) const;
   Result<std::string> piece(int32_t id) const;  // the token's own bytes
   // The file's tokenizer.chat_template; kConfig when it has none.

@@ -19,7 +19,7 @@ enum class Code : int {
   kBadData = 65,  // a file or request whose content is wrong
   kNoInput = 66,  // no such file, or one that cannot be read
   kDevice = 69,   // a device that was asked for cannot be used
-  kConfig = 78,
+  kConfig = 78,   // the model has no chat template and none was given
   kInterrupted = 130,
 };
 

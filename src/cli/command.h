@@ -28,13 +28,9 @@ struct Command {
 // THE LIST, in the order of --help.
 std::span<const Command> commands();
 
-// Declares the variable JUNO_<NAME> for every option of a command ("--max-tokens" -> JUNO_MAX_TOKENS); a flag
-// beats its variable.
-void name_variables(CLI::App& app);
-
 // Writes to stdout; a closed pipe ends the program quietly.
 void print(const std::string& text);
-// A line to stderr. Nobody is told when that fails.
+// A line to stderr, its control characters escaped. Nobody is told when that fails.
 void tell(const std::string& line);
 
 // Warnings to stderr, one line each; `verbose` adds information.

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
 #include "cli/format.h"
+#include "cli/options.h"
 
 namespace juno::cli {
 namespace {
@@ -88,7 +88,7 @@ Run add_inspect(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("file", options->file, "GGUF file (the first part of a split model)")->required();
   app.add_option("--longest", options->longest, "Show arrays up to this many items whole")
-      ->check(CLI::NonNegativeNumber);
+      ->transform(in_range(int64_t{0}, int64_t{1} << 40));
   app.add_flag("--json", options->json, "Print JSON");
   return [options] { return inspect(*options); };
 }

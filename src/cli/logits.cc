@@ -73,7 +73,8 @@ Run add_logits(CLI::App& app) {
   add_model_options(app, o->model);
   app.add_option("--ids", o->ids, "Token ids, separated by commas")->required();
   app.add_option("--positions", o->positions, "all, last, or positions separated by commas");
-  app.add_option("--top", o->top, "How many of the most probable ids to list")->check(CLI::PositiveNumber);
+  app.add_option("--top", o->top, "How many of the most probable ids to list")
+      ->transform(in_range(int64_t{1}, int64_t{INT32_MAX}));
   auto* json =
       app.add_flag("--json", o->json, "An array of arrays, one a position, floats that read back exactly");
   app.add_flag("--hash", o->hash, "A hash of the logits' raw bits (64-bit FNV-1a over little-endian f32)")

@@ -8,6 +8,10 @@
 #include "api/text.h"
 #include "cli/command.h"
 
+namespace CLI {
+class Validator;
+}  // namespace CLI
+
 namespace juno::cli {
 
 // Where the model comes from and how it is run.
@@ -28,6 +32,10 @@ std::string read_text(const std::string& path);
 api::Text open_text(const std::string& path);
 
 // "0,31,64" as numbers; an error names `what`.
-std::vector<int64_t> parse_numbers(const std::string& list, const char* what);
+std::vector<int64_t> parse_numbers(const std::string& list, const char* what, Code code = Code::kUsage);
+
+// A number in [least, most], for transform() of an option. T: int64_t, uint64_t or double.
+template <class T>
+CLI::Validator in_range(T least, T most);
 
 }  // namespace juno::cli

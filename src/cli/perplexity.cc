@@ -9,15 +9,20 @@
 namespace juno::cli {
 namespace {
 
+constexpr int64_t kWindow = 512;
+
 struct Options {
   ModelOptions model;
   std::string file;
-  int64_t window = 512, tokens = 0;
+  int64_t window = kWindow, tokens = 0;
   bool json = false;
 };
 
 int perplexity(Options o) {
   const std::string text = read_text(o.file);
+  if (text.empty()) fail(Code::kBadData, "[cli] {} is empty", o.file == "-" ? "stdin" : o.file);
+  // JUNO_CONTEXT=0 asks other commands for the model's own, here for the usual window.
+  if (o.window == 0) o.window = kWindow;
   if (o.model.session.context < o.window) o.model.session.context = o.window;
   const auto session = open_session(o.model, stderr_log(false));
   std::vector<int32_t> ids = open_text(o.model.model_path).encode(text, /*special=*/false, /*bos=*/false);
@@ -47,9 +52,10 @@ Run add_perplexity(CLI::App& app) {
   app.remove_option(context);
   app.add_option("--file,-f", o->file, "Text to score (- for stdin)")->required();
   app.add_option("--context", o->window,
-                 "Tokens of a window; each starts afresh, its first token is not scored")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
-  app.add_option("--tokens", o->tokens, "Use only the first N tokens; 0: all")->check(CLI::NonNegativeNumber);
+                 "Tokens of a window; each starts afresh, its first token is not scored; 0: 512")
+      ->transform(in_range(int64_t{0}, int64_t{1} << 30));
+  app.add_option("--tokens", o->tokens, "Use only the first N tokens; 0: all")
+      ->transform(in_range(int64_t{0}, int64_t{1} << 40));
   app.add_flag("--json", o->json, "Print JSON");
   return [o] { return perplexity(*o); };
 }

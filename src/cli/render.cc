@@ -20,7 +20,9 @@ Json parse_file(const std::string& path) {
   try {
     return Json::parse(read_text(path));
   } catch (const Json::parse_error& e) {
-    fail(Code::kBadData, "[cli] {} is not JSON: {}", path, e.what());
+    // Without the library's "[json.exception.…] ".
+    const std::string_view why = e.what();
+    fail(Code::kBadData, "[cli] {} is not JSON: {}", path, why.substr(why.find("] ") + 2));
   }
 }
 

@@ -47,7 +47,8 @@ std::vector<int32_t> read_ids() {
   const Json& list = json.is_object() && json.contains("ids") ? json["ids"] : json;
   if (list.is_array()) {
     for (const Json& id : list) {
-      if (!id.is_number_integer()) fail(Code::kUsage, "[cli] {} is no token id", id.dump());
+      if (!id.is_number_unsigned() || id.get<uint64_t>() > INT32_MAX)
+        fail(Code::kBadData, "[cli] stdin: {} is no token id", id.dump());
       ids.push_back(id.get<int32_t>());
     }
     return ids;
@@ -57,8 +58,8 @@ std::vector<int32_t> read_ids() {
   for (size_t begin = 0; begin < words.size();) {
     const size_t end = std::min(words.find(',', begin), words.size());
     if (end > begin) {
-      const int64_t id = parse_numbers(words.substr(begin, end - begin), "stdin").front();
-      if (id < 0 || id > INT32_MAX) fail(Code::kUsage, "[cli] stdin: {} is no token id", id);
+      const int64_t id = parse_numbers(words.substr(begin, end - begin), "stdin", Code::kBadData).front();
+      if (id < 0 || id > INT32_MAX) fail(Code::kBadData, "[cli] stdin: {} is no token id", id);
       ids.push_back(static_cast<int32_t>(id));
     }
     begin = end + 1;

@@ -54,7 +54,7 @@ def test_a_flag_beats_its_variable():
     args = ("local", *GREEDY, "--prompt", "Who are you?", "--json")
     assert json.loads(run(*args, JUNO_MAX_TOKENS="3")[1])["tokens"] == 3
     assert json.loads(run(*args, "--max-tokens", "2", JUNO_MAX_TOKENS="3")[1])["tokens"] == 2
-    refused("local", "--prompt", "x", says=b"max-tokens", JUNO_MAX_TOKENS="many")
+    refused("local", "--prompt", "x", says=b"JUNO_MAX_TOKENS: ", JUNO_MAX_TOKENS="many")
 
 
 def test_the_demo_model_introduces_itself():
@@ -90,8 +90,9 @@ def test_tokenize_and_detokenize_are_inverse():
     assert run("detokenize", stdin=run("tokenize", stdin=text)[1])[1] == text
     special = json.loads(run("tokenize", "--json", "--special", stdin=text)[1])
     assert len(special["ids"]) < len(ids["ids"]), "the control token was not recognised"
-    refused("detokenize", stdin=b"1 two", says=b"two")
-    refused("detokenize", stdin=b"99999999", says=b"99999999")
+    for text, word in ((b"1 two", b"two"), (b"-1", b"-1"), (b"[4294967297]", b"4294967297"), (b"[1.5]", b"1.5")):
+        refused("detokenize", stdin=text, status=65, says=word)
+    refused("detokenize", stdin=b"99999999", status=65, says=b"99999999")
 
 
 def test_render_equals_the_reference():
@@ -186,8 +187,12 @@ def test_closed_streams_are_no_crash():
             p = subprocess.run(["bash", "-c", f'"$0" local --prompt Hi --max-tokens 3 {redirect}', JUNO], stdin=subprocess.DEVNULL,
                                capture_output=True, env=environment(state), timeout=60)
             assert p.returncode == expected, (redirect, p)
-        p = subprocess.run(["bash", "-c", '"$0" local <&-', JUNO], capture_output=True, env=environment(state), timeout=60)
-        assert p.returncode == 0 and p.stdout == b"", p
+        for command in ("local", "local --prompt-file -", "tokenize", "detokenize"):
+            p = subprocess.run(["bash", "-c", f'"$0" {command} <&-', JUNO], capture_output=True, env=environment(state), timeout=60)
+            assert p.returncode == 66 and p.stdout == b"" and b"stdin" in p.stderr, (command, p)
+        for command in ("--help", "--version", "local --help"):
+            p = subprocess.run(["bash", "-c", f'"$0" {command} >/dev/full', JUNO], capture_output=True, env=environment(state), timeout=60)
+            assert p.returncode == 1 and b"cannot write to stdout" in p.stderr, (command, p)
 
 
 def test_of_an_option_given_twice_the_last_counts():
@@ -225,6 +230,72 @@ def test_refusals_of_a_vocabulary_name_the_file():
         open(path, "wb").write(data.replace(b"tokenizer.ggml.model", b"tokenizer.ggml.modem"))
         refused("local", "-m", path, "--prompt", "x", status=65, says=b"damaged.gguf")
         refused("tokenize", "-m", path, status=65, says=b"damaged.gguf")
+
+
+def test_values_that_are_none_are_refused_with_their_range():
+    for bias in ("=", "=5", "abc=1", "5=1x", "5=1e99", "5", "5=", ""):
+        refused("local", "--prompt", "Hi", "--logit-bias", bias, says=b"--logit-bias")
+    refused("local", "--prompt", "Hi", says=b"JUNO_LOGIT_BIAS", JUNO_LOGIT_BIAS="=")
+    for seed in ("-1", "18446744073709551616", "x", "1.5"):
+        refused("local", "--prompt", "Hi", "--seed", seed, says=b"0 to 18446744073709551615")
+    for option, value in (("--top-k", "-1"), ("--context", "x"), ("--threads", "1.5"), ("--temperature", "nan")):
+        err = refused("local", "--prompt", "Hi", option, value, says=f'{option}: "{value}" is not a '.encode())
+        assert max(map(len, err.splitlines())) < 100 and b"onvert" not in err, err
+    assert run("local", "--cpu=9999999999999999999999")[0] in (0, 2)
+    refused("local", "--max-tokens", says=b"--max-tokens needs a value")
+
+
+def test_empty_values_are_refused():
+    for option in ("-m", "--load", "--stop", "--isa", "--prompt-file", "--seed"):
+        refused("local", "--prompt", "Hi", option, "", says=b"--")
+    refused("tokenize", "-m", "", says=b"--model-path: the value is empty")
+    status, out, _ = run("tokenize", stdin=b"Hello there", JUNO_MODEL_PATH="")
+    assert status == 0 and out == b"75 485 114 672\n"
+    assert run("local", "--prompt", "Hi", "--system", "", "--max-tokens", "1")[0] == 0
+
+
+def test_a_flag_beats_the_variable_of_what_it_excludes():
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("Who are you?")
+        f.flush()
+        reply = run("local", *GREEDY, "--quiet", "--prompt-file", f.name, JUNO_PROMPT="Tell me a story.")[1]
+        assert reply.startswith(b"I am the demo model"), reply
+    refused("local", "--gpu", "--prompt", "x", status=69, says=b"cuda", JUNO_CPU="1")
+    assert run("local", "--cpu", "--prompt", "x", "--max-tokens", "1", JUNO_GPU="1")[0] == 0
+    assert len(run("logits", "-m", LLAMA, "--ids", "1", "--hash", JUNO_JSON="1")[1]) == 17
+    refused("local", "--prompt", "x", "--prompt-file", "y", says=b"--prompt and --prompt-file exclude each other")
+    refused("local", "--prompt", "x", says=b"JUNO_CPU and JUNO_GPU exclude each other", JUNO_CPU="1", JUNO_GPU="1")
+    refused("local", "--prompt", "x", says=b"JUNO_TEMPERATURE: ", JUNO_TEMPERATURE="hot")
+
+
+def test_a_variable_of_one_command_disturbs_no_other():
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("The sun rises in the east and sets in the west. " * 4)
+        f.flush()
+        status, out, err = run("perplexity", "--file", f.name, JUNO_CONTEXT="0")
+        assert status == 0 and b"windows of 512" in out, err
+        assert run("perplexity", JUNO_FILE=f.name)[1] == out
+    assert run("local", "--prompt", "x", "--max-tokens", "1", JUNO_WINDOW="x", JUNO_TOP="x", JUNO_TOKENS="x")[0] == 0
+    refused("perplexity", "--file", os.devnull, status=65, says=os.devnull.encode())
+
+
+def test_messages_never_steer_the_terminal():
+    for args in (("local", "-m", "/\x1b[2J", "--prompt", "x"), ("local", "--seed", "\x1b[2J"), ("\x1b[2J",)):
+        assert b"\x1b" not in refused(*args, status=66 if "-m" in args else 2, says=b"\\x1b[2J")
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as f, tempfile.NamedTemporaryFile("w", suffix=".jinja") as t:
+        f.write("[]")
+        f.flush()
+        t.write("{{ raise_exception('\x1b[2J') }}")
+        t.flush()
+        assert b"\x1b" not in refused("render", "--template", t.name, "--messages", f.name, status=65, says=b"\\x1b[2J")
+
+
+def test_refusals_speak_plainly():
+    assert refused("nope").startswith(b"juno: juno has no command nope")
+    assert b"juno local has no argument nope" in refused("local", "nope")
+    assert b"json.exception" not in refused("render", "--template", "chatml", "--messages", __file__, status=65, says=b"line 1")
+    assert b"avx2" in run("local", "--help")[1]
+    assert re.search(rb"compiler +(g\+\+|\S* ?[Cc]lang) ", run("doctor")[1])
 
 
 if __name__ == "__main__":

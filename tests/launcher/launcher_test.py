@@ -50,10 +50,10 @@ printf '#!/bin/sh\\necho "[$*] in $(pwd)"; exit 7\\n' > build/release/juno; chmo
         run = self.juno("local", "--quiet")
         self.assertEqual((run.returncode, run.stdout, self.calls()), (1, "", ""))
         self.assertIn(f"not installed: {ALL[0]}\n", run.stderr)
-        self.assertIn("Type: ./juno local --quiet --yes\n", run.stderr)
+        self.assertIn("Type: ./juno --yes local --quiet\n", run.stderr)
 
     def test_yes_or_ci_installs_just_what_is_missing(self):
-        for arguments, variables in ((["local", "--yes"], {}), (["local"], {"CI": "true"})):
+        for arguments, variables in ((["--yes", "local"], {}), (["local"], {"CI": "true"})):
             self.installed(ALL[2:])
             (self.root / "calls").unlink(missing_ok=True)
             run = self.juno(*arguments, **variables)
@@ -62,8 +62,8 @@ printf '#!/bin/sh\\necho "[$*] in $(pwd)"; exit 7\\n' > build/release/juno; chmo
                              f"apt-get install -y --no-install-recommends {' '.join(sorted(ALL[:2]))}")
 
     def test_the_program_gets_the_arguments_and_alone_writes_to_stdout(self):
-        run = self.juno("local", "--prompt", "Who are you?", "--yes")
-        self.assertEqual(run.stdout, "[local --prompt Who are you?] in /\n")
+        run = self.juno("--yes", "local", "--prompt", "Who are you?", "--yes")
+        self.assertEqual(run.stdout, "[local --prompt Who are you? --yes] in /\n")
         self.assertEqual(run.returncode, 7)
         self.assertIn("Built release", run.stderr)
 
@@ -83,7 +83,7 @@ printf '#!/bin/sh\\necho "[$*] in $(pwd)"; exit 7\\n' > build/release/juno; chmo
     def test_packages_that_cannot_be_had_end_it(self):
         self.installed([])
         self.stand_in("apt-get", "echo 'E: no network'; exit 100")
-        run = self.juno("local", "--yes")
+        run = self.juno("--yes", "local")
         self.assertEqual((run.returncode, run.stdout), (1, ""))
         self.assertIn("E: no network", run.stderr)
 
