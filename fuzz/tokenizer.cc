@@ -96,7 +96,8 @@ void check(const Tokenizer& tokenizer, std::string_view text, bool exact) {
   const std::string bytes = tokenizer.decode(ids);
   require(streamed + decoder.flush() == juno::tokenizer::to_utf8(bytes));
   if (exact) require(bytes == text);
-  const Segment halves[] = {{text.substr(0, text.size() / 2), true}, {text.substr(text.size() / 2), false}};
+  const Segment halves[] = {{std::string(text.substr(0, text.size() / 2)), true},
+                            {std::string(text.substr(text.size() / 2)), false}};
   tokenizer.encode_segments(halves, {.add_special = true});
   tokenizer.encode(text, {.parse_special = true, .add_special = true});
 }

@@ -236,9 +236,11 @@ void Repl::set(const std::string& assignment) {
     } catch (const CLI::ParseError& e) {
       fail(Code::kUsage, "[cli] {}", e.what());
     }
-    if (name == "stop")
-      changed.stop.insert(changed.stop.begin(), options_.generation.stop.begin(),
-                          options_.generation.stop.end());
+    const auto keep = [](auto& list, const auto& before) {
+      list.insert(list.begin(), before.begin(), before.end());
+    };
+    if (name == "stop") keep(changed.stop, options_.generation.stop);
+    if (name == "logit-bias") keep(changed.sampling.logit_bias, options_.generation.sampling.logit_bias);
   }
   take(session_.check(changed));
   options_.generation = std::move(changed);
