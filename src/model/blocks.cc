@@ -14,6 +14,12 @@ Ends load_ends(Loader& in) {
   return ends;
 }
 
+Tensor PlainEnds::embed(Ops& op, const Batch& b) const { return op.embed(ends_.table, b.tokens); }
+
+Tensor PlainEnds::logits(Ops& op, const Batch& b, Tensor x) const {
+  return op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
+}
+
 Projections load_projections(Loader& in, int layer, Bias qkv_bias) {
   const Config& c = in.config();
   return {.q = in.linear("blk.{}.attn_q", layer, c.q_shape(), Split::kOut, qkv_bias),

@@ -16,6 +16,18 @@ struct Ends {
 };
 Ends load_ends(Loader& in);
 
+// An architecture that begins and ends as most do, so that its page holds its layers only: the embedding's
+// rows, and norm and head of the rows that are wanted. src/model/llama.cc spells both out.
+class PlainEnds : public Architecture {
+ public:
+  explicit PlainEnds(Loader& in) : ends_(load_ends(in)) {}
+  Tensor embed(Ops& op, const Batch& b) const override;
+  Tensor logits(Ops& op, const Batch& b, Tensor x) const override;
+
+ private:
+  Ends ends_;
+};
+
 // The four matrices around attention.
 struct Projections {
   ops::Linear q, k, v, o;

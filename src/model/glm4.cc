@@ -13,12 +13,10 @@ struct Layer {
   Mlp mlp;
 };
 
-class Glm4 final : public Architecture {
+class Glm4 final : public PlainEnds {
  public:
   explicit Glm4(Loader& in)
-      : ends_(load_ends(in)),
-        rope_(make_rope(in, RopeLayout::kInterleaved)),
-        heads_(plain_attention(in.config())) {
+      : PlainEnds(in), rope_(make_rope(in, RopeLayout::kInterleaved)), heads_(plain_attention(in.config())) {
     const Config& c = in.config();
     in.keys().refuse("rope.dimension_sections",
                      "asks for the rotary layout of GLM-4V, which is not known here");
@@ -31,8 +29,6 @@ class Glm4 final : public Architecture {
                          .mlp = load_fused_mlp(in, i)});
     }
   }
-
-  Tensor embed(Ops& op, const Batch& b) const override { return op.embed(ends_.table, b.tokens); }
 
   Tensor layer(Ops& op, const Batch& b, int i, Tensor x) const override {
     const Layer& l = layers_[i];
@@ -48,12 +44,7 @@ class Glm4 final : public Architecture {
     return op.add(x, op.norm(mlp(op, h, l.mlp), l.post_mlp_norm));
   }
 
-  Tensor logits(Ops& op, const Batch& b, Tensor x) const override {
-    return op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
-  }
-
  private:
-  Ends ends_;
   ops::Rope rope_;
   ops::Attention heads_;
   std::vector<Layer> layers_;

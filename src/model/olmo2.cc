@@ -28,10 +28,10 @@ std::vector<ops::Attention> attention_of_layers(Loader& in) {
   return std::vector<ops::Attention>(layers, heads);
 }
 
-class Olmo2 final : public Architecture {
+class Olmo2 final : public PlainEnds {
  public:
   explicit Olmo2(Loader& in)
-      : ends_(load_ends(in)),
+      : PlainEnds(in),
         global_rope_(make_rope(in, RopeLayout::kHalves)),
         window_rope_(plain_rope(in.config(), in.keys().positive("rope.freq_base_swa", in.config().rope_base),
                                 RopeLayout::kHalves)) {
@@ -48,8 +48,6 @@ class Olmo2 final : public Architecture {
     }
   }
 
-  Tensor embed(Ops& op, const Batch& b) const override { return op.embed(ends_.table, b.tokens); }
-
   Tensor layer(Ops& op, const Batch& b, int i, Tensor x) const override {
     const Layer& l = layers_[i];
 
@@ -64,12 +62,7 @@ class Olmo2 final : public Architecture {
     return op.add(x, op.norm(mlp(op, x, l.mlp), l.post_mlp_norm));
   }
 
-  Tensor logits(Ops& op, const Batch& b, Tensor x) const override {
-    return op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
-  }
-
  private:
-  Ends ends_;
   ops::Rope global_rope_, window_rope_;
   std::vector<Layer> layers_;
 };

@@ -23,12 +23,10 @@ Projections load_fused(Loader& in, int layer) {
           .o = in.linear("blk.{}.attn_output", layer, c.o_shape(), Split::kIn)};
 }
 
-class Phi3 final : public Architecture {
+class Phi3 final : public PlainEnds {
  public:
   explicit Phi3(Loader& in)
-      : ends_(load_ends(in)),
-        rope_(make_rope(in, RopeLayout::kHalves)),
-        heads_(plain_attention(in.config())) {
+      : PlainEnds(in), rope_(make_rope(in, RopeLayout::kHalves)), heads_(plain_attention(in.config())) {
     const Config& c = in.config();
     heads_.window = int(in.keys().integer("attention.sliding_window", {0, INT32_MAX}, 0));
     for (int i = 0; i < c.layers; ++i) {
@@ -38,8 +36,6 @@ class Phi3 final : public Architecture {
                          .mlp = load_fused_mlp(in, i)});
     }
   }
-
-  Tensor embed(Ops& op, const Batch& b) const override { return op.embed(ends_.table, b.tokens); }
 
   Tensor layer(Ops& op, const Batch& b, int i, Tensor x) const override {
     const Layer& l = layers_[i];
@@ -54,12 +50,7 @@ class Phi3 final : public Architecture {
     return op.add(x, mlp(op, h, l.mlp));
   }
 
-  Tensor logits(Ops& op, const Batch& b, Tensor x) const override {
-    return op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
-  }
-
  private:
-  Ends ends_;
   ops::Rope rope_;
   ops::Attention heads_;
   std::vector<Layer> layers_;

@@ -12,12 +12,10 @@ struct Layer {
   Mlp mlp;
 };
 
-class Qwen2 final : public Architecture {
+class Qwen2 final : public PlainEnds {
  public:
   explicit Qwen2(Loader& in)
-      : ends_(load_ends(in)),
-        rope_(make_rope(in, RopeLayout::kHalves)),
-        heads_(plain_attention(in.config())) {
+      : PlainEnds(in), rope_(make_rope(in, RopeLayout::kHalves)), heads_(plain_attention(in.config())) {
     const Config& c = in.config();
     for (int i = 0; i < c.layers; ++i) {
       layers_.push_back({.attn_norm = in.norm("blk.{}.attn_norm", i, c.dim),
@@ -26,8 +24,6 @@ class Qwen2 final : public Architecture {
                          .mlp = load_mlp(in, i)});
     }
   }
-
-  Tensor embed(Ops& op, const Batch& b) const override { return op.embed(ends_.table, b.tokens); }
 
   Tensor layer(Ops& op, const Batch& b, int i, Tensor x) const override {
     const Layer& l = layers_[i];
@@ -42,12 +38,7 @@ class Qwen2 final : public Architecture {
     return op.add(x, mlp(op, h, l.mlp));
   }
 
-  Tensor logits(Ops& op, const Batch& b, Tensor x) const override {
-    return op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
-  }
-
  private:
-  Ends ends_;
   ops::Rope rope_;
   ops::Attention heads_;
   std::vector<Layer> layers_;

@@ -32,12 +32,10 @@ ops::Experts load_shared(Loader& in, int layer) {
           .down = in.matrix("blk.{}.ffn_down_shexp", layer, {.rows = c.dim, .cols = ffn})};
 }
 
-class Qwen2Moe final : public Architecture {
+class Qwen2Moe final : public PlainEnds {
  public:
   explicit Qwen2Moe(Loader& in)
-      : ends_(load_ends(in)),
-        rope_(make_rope(in, RopeLayout::kHalves)),
-        heads_(plain_attention(in.config())) {
+      : PlainEnds(in), rope_(make_rope(in, RopeLayout::kHalves)), heads_(plain_attention(in.config())) {
     const Config& c = in.config();
     for (int i = 0; i < c.layers; ++i) {
       layers_.push_back(
@@ -49,8 +47,6 @@ class Qwen2Moe final : public Architecture {
            .shared = load_shared(in, i)});
     }
   }
-
-  Tensor embed(Ops& op, const Batch& b) const override { return op.embed(ends_.table, b.tokens); }
 
   Tensor layer(Ops& op, const Batch& b, int i, Tensor x) const override {
     const Layer& l = layers_[i];
@@ -66,12 +62,7 @@ class Qwen2Moe final : public Architecture {
     return op.add(x, op.add(mlp(op, h, l.mixture), shared));
   }
 
-  Tensor logits(Ops& op, const Batch& b, Tensor x) const override {
-    return op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
-  }
-
  private:
-  Ends ends_;
   ops::Rope rope_;
   ops::Attention heads_;
   std::vector<Layer> layers_;
