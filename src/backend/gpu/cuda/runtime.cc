@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kStaging = size_t{16} << 20;  // bytes of each half through which large copies go
 constexpr size_t kSmall = size_t{4} << 20;     // bytes of the ring for small ones
-constexpr size_t kFreeShared = 48 << 10;       // dynamic shared memory that needs no permission
+constexpr uint32_t kFreeShared = 48 << 10;     // bytes of shared memory that need no permission
 
 Address address(const void* memory) { return reinterpret_cast<Address>(memory); }
 
@@ -65,7 +65,7 @@ class CudaRuntime final : public Runtime {
  private:
   struct Kernel {
     Function function = nullptr;
-    size_t shared_bytes = kFreeShared;  // that it may ask for
+    uint32_t shared = kFreeShared;  // bytes that it may ask for
   };
 
   void check(Status status, std::string_view what);
@@ -84,7 +84,8 @@ class CudaRuntime final : public Runtime {
   Stream stream_ = nullptr;
   std::vector<Module> modules_;
   std::vector<Kernel> kernels_;  // by their index in kernels/list.h
-  Pinned small_;
+  bool overlaps_ = false;         // a kernel may begin while the one before it ends
+  Pinned small_, back_;           // to the device, from the device
   std::array<Pinned, 2> large_;
   int next_large_ = 0;
   std::map<void*, size_t> held_;
@@ -97,6 +98,7 @@ CudaRuntime::CudaRuntime(Driver driver, int index) : driver_(driver) {
     load_kernels();
     find_kernels();
     pin(small_, kSmall);
+    pin(back_, kSmall);
     for (Pinned& half : large_) pin(half, kStaging);
   } catch (...) {
     close();
@@ -127,6 +129,7 @@ void CudaRuntime::open_context() {
   info_.name = name;
   info_.driver = driver_version(driver_);
   info_.target = fmt::format("sm_{}{}", major, minor);
+  overlaps_ = major == 9 && minor == 0;  // what runs on others was compiled for sm_80, which knows no overlap
   check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "making a context on the GPU");
   check(driver_.cuCtxSetCurrent(context_), "making a context on the GPU");
   check(driver_.cuStreamCreate(&stream_, kNonBlocking), "making a stream on the GPU");
@@ -184,7 +187,7 @@ void CudaRuntime::close() {
   enter();
   if (stream_) driver_.cuStreamSynchronize(stream_);
   for (const auto& [memory, bytes] : held_) driver_.cuMemFree_v2(address(memory));
-  for (Pinned* pinned : {&small_, &large_[0], &large_[1]}) {
+  for (Pinned* pinned : {&small_, &back_, &large_[0], &large_[1]}) {
     if (pinned->done) driver_.cuEventDestroy_v2(pinned->done);
     if (pinned->bytes) driver_.cuMemFreeHost(pinned->bytes);
   }
@@ -264,12 +267,11 @@ void CudaRuntime::read(void* to, const void* from, size_t bytes) {
   traffic_.read += bytes;
   auto* out = static_cast<std::byte*>(to);
   Address at = address(from);
-  wait();
   while (bytes > 0) {
-    const size_t part = std::min(bytes, small_.size);
-    check(driver_.cuMemcpyDtoHAsync_v2(small_.bytes, at, part, stream_), "copying from the GPU");
-    check(driver_.cuStreamSynchronize(stream_), "copying from the GPU");
-    std::memcpy(out, small_.bytes, part);
+    const size_t part = std::min(bytes, back_.size);
+    check(driver_.cuMemcpyDtoHAsync_v2(back_.bytes, at, part, stream_), "copying from the GPU");
+    wait();
+    std::memcpy(out, back_.bytes, part);
     out += part;
     at += part;
     bytes -= part;
@@ -285,20 +287,20 @@ void CudaRuntime::wait() {
 void CudaRuntime::launch(const Launch& launch) {
   enter();
   Kernel& kernel = kernels_[static_cast<size_t>(launch.kernel)];
-  if (launch.shared_bytes > kernel.shared_bytes) {
-    check(driver_.cuFuncSetAttribute(kernel.function, kMaxDynamicShared, static_cast<int>(launch.shared_bytes)),
+  if (launch.shared > kernel.shared) {
+    check(driver_.cuFuncSetAttribute(kernel.function, kMaxDynamicShared, static_cast<int>(launch.shared)),
           "asking for shared memory");
-    kernel.shared_bytes = launch.shared_bytes;
+    kernel.shared = launch.shared;
   }
   LaunchAttribute overlap{.id = kProgrammaticSerialization};
   overlap.value = 1;
   const LaunchConfig config{.grid = {launch.grid.x, launch.grid.y, launch.grid.z},
-                            .block = {launch.block.x, launch.block.y, launch.block.z},
-                            .shared_bytes = static_cast<unsigned>(launch.shared_bytes),
+                            .block = {launch.threads, 1, 1},
+                            .shared_bytes = launch.shared,
                             .stream = stream_,
                             .attributes = &overlap,
-                            .attribute_count = 1};
-  void* arguments[] = {const_cast<void*>(static_cast<const void*>(launch.args.data()))};
+                            .attribute_count = overlaps_ ? 1u : 0u};
+  void* arguments[] = {const_cast<std::byte*>(launch.args)};
   check(driver_.cuLaunchKernelEx(&config, kernel.function, arguments, nullptr), "starting a kernel");
   ++traffic_.launches;
 }
