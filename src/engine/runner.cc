@@ -40,6 +40,7 @@ Result<void> Runner::reserve(int tokens, int outputs) {
     const auto room = static_cast<size_t>(tokens);
     for (auto* list : {&tokens_, &positions_, &outputs_}) list->reserve(room);
     rows_.reserve(room);
+    best_.reserve(room);
     if (Result<void> planned = plan(tokens, outputs); !planned) {
       if (max_tokens_ > 0) take(plan(max_tokens_, max_outputs_));  // as before
       throw std::move(planned.error());
@@ -61,7 +62,10 @@ Result<void> Runner::plan(int tokens, int outputs) {
 }
 
 Result<void> Runner::run(std::span<const Piece> pieces) {
-  return guard([&] { result_ = model::forward(*model_.architecture, ops_, fill(pieces)); });
+  return guard([&] {
+    const ops::Batch batch = fill(pieces);
+    result_ = ops_.run(batch, [&] { return model::forward(*model_.architecture, ops_, batch); });
+  });
 }
 
 ops::Batch Runner::fill(std::span<const Piece> pieces) {
@@ -106,6 +110,12 @@ std::span<const float> Runner::logits(int row) {
   one.data = static_cast<float*>(result_.data) + row * result_.cols();
   ops_.device().read(logits_.data(), one);
   return logits_;
+}
+
+std::span<const int32_t> Runner::greedy(int32_t vocab) {
+  best_.resize(rows_.size());
+  if (!ops_.greedy(result_, vocab, best_)) best_.clear();
+  return best_;
 }
 
 Error Runner::explain(const Piece& piece) {

@@ -38,6 +38,10 @@ class Runner {
   // [vocab] of rows()[row], valid until the next call of any member.
   std::span<const float> logits(int row);
 
+  // The greedy choice among the first `vocab` tokens for each of rows(); empty where the backend leaves it to
+  // whoever reads the logits. Valid like logits().
+  std::span<const int32_t> greedy(int32_t vocab);
+
   // Runs the piece again, looking at every layer, and says where the first value that is not finite appears.
   Error explain(const Piece& piece);
 
@@ -58,6 +62,7 @@ class Runner {
   void* indices_ = nullptr;    // the three arrays on the device, max_tokens_ apart
   Tensor result_;              // [outputs, vocab], on the device
   std::vector<float> logits_;  // [vocab]
+  std::vector<int32_t> best_;  // of rows_
 };
 
 }  // namespace juno::engine

@@ -71,7 +71,8 @@ bool Fuser::is_private(const Tensor& x, size_t writer, size_t reader) const {
   return !touches(results_, x);
 }
 
-// q = rope(norm(q)), likewise k, attention: what PrepareArgs does before attention. -> where attention is now.
+// q = rope(norm(q)), likewise k, attention: what PrepareArgs does before attention. -> where attention is
+// now.
 size_t Fuser::prepare_attention(size_t i) {
   AttentionStep* a = at<AttentionStep>(i);
   if (!a) return i;
@@ -138,9 +139,8 @@ void Fuser::share_input(size_t i) {
 void Fuser::gate(size_t i) {
   LinearStep* l = at<LinearStep>(i);
   const ElementStep* g = at<ElementStep>(i + 1);
-  if (!l || !g || g->what != Elementwise::kGated || l->parts.size() != 2 ||
-      !same(l->parts[0].y, g->a) || !same(l->parts[1].y, g->b) || !is_private(g->a, i, i + 1) ||
-      !is_private(g->b, i, i + 1))
+  if (!l || !g || g->what != Elementwise::kGated || l->parts.size() != 2 || !same(l->parts[0].y, g->a) ||
+      !same(l->parts[1].y, g->b) || !is_private(g->a, i, i + 1) || !is_private(g->b, i, i + 1))
     return;
   l->epilogue = Epilogue::kGated;
   l->act = g->act;

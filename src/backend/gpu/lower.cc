@@ -12,8 +12,8 @@ namespace juno::gpu {
 namespace {
 
 constexpr size_t kAlign = 256;
-// Up to so many rows of activations each block of a product rounds them for itself; with more, a launch of its
-// own is cheaper.
+// Up to so many rows of activations each block of a product rounds them for itself; with more, a launch of
+// its own is cheaper.
 constexpr int kRoundedInside = 1;
 
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -22,10 +22,8 @@ int32_t narrow(int64_t n) { return static_cast<int32_t>(n); }
 
 NormWeights norm_weights(const ops::Norm& n) {
   if (!n.weight) return {};
-  return {.weight = n.weight.f32(),
-          .bias = n.bias ? n.bias.f32() : nullptr,
-          .eps = n.eps,
-          .centred = n.centred};
+  return {
+      .weight = n.weight.f32(), .bias = n.bias ? n.bias.f32() : nullptr, .eps = n.eps, .centred = n.centred};
 }
 
 class Lowerer {
@@ -70,7 +68,8 @@ T* Lowerer::take(size_t count) {
 
 Rounded Lowerer::rounded(int64_t rows, int64_t k, int block) {
   const auto n = static_cast<size_t>(rows * k);
-  return {.q = take<int8_t>(n), .d = take<float>(n / static_cast<size_t>(block)), .h = take<uint32_t>(n / 32)};
+  return {
+      .q = take<int8_t>(n), .d = take<float>(n / static_cast<size_t>(block)), .h = take<uint32_t>(n / 32)};
 }
 
 void Lowerer::operator()(const EmbedStep& s) {
@@ -246,13 +245,14 @@ void Lowerer::operator()(const RouteStep& s) {
                      .normalise = s.how.normalise}));
 }
 
-// Pair t·top_k + i is token t with its i-th expert: gate and up of its input, act(gate) ∘ up, down, and all pairs
-// of a token combined.
+// Pair t·top_k + i is token t with its i-th expert: gate and up of its input, act(gate) ∘ up, down, and all
+// pairs of a token combined.
 void Lowerer::operator()(const ExpertsStep& s) {
   const int64_t tokens = s.x.rows(), top_k = s.routes.ids.cols(), pairs = tokens * top_k;
   const int64_t ffn = s.w.gate.rows();
-  auto* inner = reinterpret_cast<float*>(s.scratch);                                        // [pairs, ffn]
-  auto* outputs = reinterpret_cast<float*>(s.scratch + aligned(size_t(pairs * ffn) * sizeof(float)));  // [pairs, dim]
+  auto* inner = reinterpret_cast<float*>(s.scratch);  // [pairs, ffn]
+  auto* outputs =
+      reinterpret_cast<float*>(s.scratch + aligned(size_t(pairs * ffn) * sizeof(float)));  // [pairs, dim]
 
   const auto multiply = [&](MatvecArgs a, const float* x, int64_t inputs, const Tensor& weight) {
     const quant::FormatInfo& format = ops::format_of(weight);
@@ -263,7 +263,8 @@ void Lowerer::operator()(const ExpertsStep& s) {
     a.ids = s.routes.ids.i32();
     a.pairs = narrow(pairs);
     a.inputs_shared = narrow(pairs / inputs);
-    const QuantiseArgs round{.x = x, .tokens = narrow(inputs), .k = a.k, .block = a.block, .planes = a.planes};
+    const QuantiseArgs round{
+        .x = x, .tokens = narrow(inputs), .k = a.k, .block = a.block, .planes = a.planes};
     input(a, round, format.is_float);
     add(plan(a, how_.chip));
   };

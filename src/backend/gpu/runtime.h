@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU, as far as running kernels on it goes: memory, copies, launches in order, whole sequences of launches
-// kept as a graph. gpu/cuda speaks to a driver, gpu/host runs the same kernels on the CPU.
+// One GPU, as far as running kernels on it goes: memory, copies, launches in order, whole sequences of
+// launches kept as a graph. gpu/cuda speaks to a driver, gpu/host runs the same kernels on the CPU.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ struct DeviceInfo {
   std::string target;  // what the kernels run as: "sm_90"
   std::string kernels_sha256;
   int index = 0;
-  int multiprocessors = 1;
+  Chip chip;
 };
 
 struct MemoryInfo {
@@ -29,12 +29,12 @@ struct MemoryInfo {
 // Since the runtime was opened.
 struct Traffic {
   uint64_t launches = 0, replays = 0, failures = 0;
-  uint64_t written = 0, read = 0;  // bytes to and from the device
+  uint64_t written = 0, read = 0;    // bytes to and from the device
   uint64_t allocated = 0, peak = 0;  // bytes held now, and the most
 };
 
-// A sequence of launches ready to run again; what the kernels read of tokens, positions and pages lies in device
-// memory and may differ each time.
+// A sequence of launches ready to run again; what the kernels read of tokens, positions and pages lies in
+// device memory and may differ each time.
 class Graph {
  public:
   virtual ~Graph() = default;
@@ -46,7 +46,9 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  virtual const DeviceInfo& info() const = 0;
+  const DeviceInfo& info() const { return info_; }
+  const Chip& chip() const { return info_.chip; }
+  virtual bool on_host() const { return false; }  // device memory can be followed like any other
   virtual MemoryInfo memory() const = 0;
   const Traffic& traffic() const { return traffic_; }
 
@@ -65,6 +67,7 @@ class Runtime {
   virtual void replay(Graph& graph) = 0;
 
  protected:
+  DeviceInfo info_;
   Traffic traffic_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A forward pass written down: what GpuOps was asked for, one step a kernel, before fuse.h joins neighbours and
-// lower.h makes launches of them. Tensors are views of device memory.
+// A forward pass written down: what GpuOps was asked for, one step a kernel, before fuse.h joins neighbours
+// and lower.h makes launches of them. Tensors are views of device memory.
 #pragma once
 #include <cstddef>
 #include <initializer_list>
@@ -20,8 +20,8 @@ struct EmbedStep {
   Tensors writes() const { return {y}; }
 };
 
-// Up to three products of one input, which may be rounded, normalised or gated on its way in; what follows the
-// products, as MatvecArgs knows it.
+// Up to three products of one input, which may be rounded, normalised or gated on its way in; what follows
+// the products, as MatvecArgs knows it.
 struct LinearStep {
   struct Part {
     Tensor y;
@@ -29,7 +29,7 @@ struct LinearStep {
   };
   Tensor x, up;  // up: with Source::kGated
   Source source = Source::kPlain;
-  ops::Norm norm;                 // with Source::kNorm
+  ops::Norm norm;                  // with Source::kNorm
   ops::Act act = ops::Act::kSilu;  // with Source::kGated or Epilogue::kGated
   std::vector<Part> parts;
   Epilogue epilogue = Epilogue::kStore;
@@ -109,8 +109,8 @@ struct ExpertsStep {
   Tensors writes() const { return {y}; }
 };
 
-using Step = std::variant<EmbedStep, LinearStep, NormStep, RopeTableStep, RopeStep, AttentionStep, ElementStep,
-                          RowsStep, RouteStep, ExpertsStep>;
+using Step = std::variant<EmbedStep, LinearStep, NormStep, RopeTableStep, RopeStep, AttentionStep,
+                          ElementStep, RowsStep, RouteStep, ExpertsStep>;
 using Steps = std::vector<Step>;
 
 inline Tensors reads(const Step& step) {

@@ -19,8 +19,8 @@ Driver open_library() {
     fail(Code::kDevice, "[backend/gpu] no NVIDIA driver: {}", why ? why : file);
   }
   Driver driver;
-#define JUNO_CUDA_LOOK_UP(name, arguments)                                                 \
-  driver.name = reinterpret_cast<Status(*) arguments>(dlsym(library, #name));              \
+#define JUNO_CUDA_LOOK_UP(name, arguments)                                    \
+  driver.name = reinterpret_cast<Status(*) arguments>(dlsym(library, #name)); \
   if (!driver.name) fail(Code::kDevice, "[backend/gpu] {} is too old: it has no {}", file, #name);
   JUNO_CUDA_FUNCTIONS(JUNO_CUDA_LOOK_UP)
 #undef JUNO_CUDA_LOOK_UP

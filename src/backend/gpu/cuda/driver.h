@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The few functions of NVIDIA's driver library that Juno calls, looked up in libcuda.so.1 when a GPU is asked
-// for. Declared here by hand (names, numbers and layouts are the driver's stable ABI), so that neither building
-// nor running needs a CUDA toolkit.
+// for. Declared here by hand (names, numbers and layouts are the driver's stable ABI), so that neither
+// building nor running needs a CUDA toolkit.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -55,44 +55,44 @@ struct LaunchConfig {
 static_assert(sizeof(LaunchConfig) == 56);
 
 // name, arguments. A suffix _v2 is part of the exported name.
-#define JUNO_CUDA_FUNCTIONS(X)                                                                       \
-  X(cuInit, (unsigned))                                                                              \
-  X(cuDriverGetVersion, (int*))                                                                      \
-  X(cuGetErrorName, (Status, const char**))                                                          \
-  X(cuGetErrorString, (Status, const char**))                                                        \
-  X(cuDeviceGetCount, (int*))                                                                        \
-  X(cuDeviceGet, (DeviceId*, int))                                                                   \
-  X(cuDeviceGetName, (char*, int, DeviceId))                                                         \
-  X(cuDeviceGetAttribute, (int*, int, DeviceId))                                                     \
-  X(cuDevicePrimaryCtxRetain, (Context*, DeviceId))                                                  \
-  X(cuDevicePrimaryCtxRelease_v2, (DeviceId))                                                        \
-  X(cuCtxSetCurrent, (Context))                                                                      \
-  X(cuMemGetInfo_v2, (size_t*, size_t*))                                                             \
-  X(cuMemAlloc_v2, (Address*, size_t))                                                               \
-  X(cuMemFree_v2, (Address))                                                                         \
-  X(cuMemHostAlloc, (void**, size_t, unsigned))                                                      \
-  X(cuMemFreeHost, (void*))                                                                          \
-  X(cuMemsetD8Async, (Address, unsigned char, size_t, Stream))                                       \
-  X(cuMemcpyHtoDAsync_v2, (Address, const void*, size_t, Stream))                                    \
-  X(cuMemcpyDtoHAsync_v2, (void*, Address, size_t, Stream))                                          \
-  X(cuStreamCreate, (Stream*, unsigned))                                                             \
-  X(cuStreamDestroy_v2, (Stream))                                                                    \
-  X(cuStreamSynchronize, (Stream))                                                                   \
-  X(cuStreamBeginCapture_v2, (Stream, int))                                                          \
-  X(cuStreamEndCapture, (Stream, Graph*))                                                            \
-  X(cuGraphInstantiateWithFlags, (GraphExec*, Graph, unsigned long long))                            \
-  X(cuGraphDestroy, (Graph))                                                                         \
-  X(cuGraphExecDestroy, (GraphExec))                                                                 \
-  X(cuGraphLaunch, (GraphExec, Stream))                                                              \
-  X(cuModuleLoadData, (Module*, const void*))                                                        \
-  X(cuModuleUnload, (Module))                                                                        \
-  X(cuModuleGetFunction, (Function*, Module, const char*))                                           \
-  X(cuFuncSetAttribute, (Function, int, int))                                                        \
-  X(cuLaunchKernelEx, (const LaunchConfig*, Function, void**, void**))                               \
-  X(cuEventCreate, (Event*, unsigned))                                                               \
-  X(cuEventDestroy_v2, (Event))                                                                      \
-  X(cuEventRecord, (Event, Stream))                                                                  \
-  X(cuEventSynchronize, (Event))                                                                     \
+#define JUNO_CUDA_FUNCTIONS(X)                                            \
+  X(cuInit, (unsigned))                                                   \
+  X(cuDriverGetVersion, (int*))                                           \
+  X(cuGetErrorName, (Status, const char**))                               \
+  X(cuGetErrorString, (Status, const char**))                             \
+  X(cuDeviceGetCount, (int*))                                             \
+  X(cuDeviceGet, (DeviceId*, int))                                        \
+  X(cuDeviceGetName, (char*, int, DeviceId))                              \
+  X(cuDeviceGetAttribute, (int*, int, DeviceId))                          \
+  X(cuDevicePrimaryCtxRetain, (Context*, DeviceId))                       \
+  X(cuDevicePrimaryCtxRelease_v2, (DeviceId))                             \
+  X(cuCtxSetCurrent, (Context))                                           \
+  X(cuMemGetInfo_v2, (size_t*, size_t*))                                  \
+  X(cuMemAlloc_v2, (Address*, size_t))                                    \
+  X(cuMemFree_v2, (Address))                                              \
+  X(cuMemHostAlloc, (void**, size_t, unsigned))                           \
+  X(cuMemFreeHost, (void*))                                               \
+  X(cuMemsetD8Async, (Address, unsigned char, size_t, Stream))            \
+  X(cuMemcpyHtoDAsync_v2, (Address, const void*, size_t, Stream))         \
+  X(cuMemcpyDtoHAsync_v2, (void*, Address, size_t, Stream))               \
+  X(cuStreamCreate, (Stream*, unsigned))                                  \
+  X(cuStreamDestroy_v2, (Stream))                                         \
+  X(cuStreamSynchronize, (Stream))                                        \
+  X(cuStreamBeginCapture_v2, (Stream, int))                               \
+  X(cuStreamEndCapture, (Stream, Graph*))                                 \
+  X(cuGraphInstantiateWithFlags, (GraphExec*, Graph, unsigned long long)) \
+  X(cuGraphDestroy, (Graph))                                              \
+  X(cuGraphExecDestroy, (GraphExec))                                      \
+  X(cuGraphLaunch, (GraphExec, Stream))                                   \
+  X(cuModuleLoadData, (Module*, const void*))                             \
+  X(cuModuleUnload, (Module))                                             \
+  X(cuModuleGetFunction, (Function*, Module, const char*))                \
+  X(cuFuncSetAttribute, (Function, int, int))                             \
+  X(cuLaunchKernelEx, (const LaunchConfig*, Function, void**, void**))    \
+  X(cuEventCreate, (Event*, unsigned))                                    \
+  X(cuEventDestroy_v2, (Event))                                           \
+  X(cuEventRecord, (Event, Stream))                                       \
+  X(cuEventSynchronize, (Event))                                          \
   X(cuEventElapsedTime, (float*, Event, Event))
 
 struct Driver {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled kernels inside this program: what nvcc made of each *.cu here (kernels.cmake), or why there are
-// none.
+// The compiled kernels inside this program: what nvcc made of each *.cu here (kernels.cmake), or why there
+// are none.
 #pragma once
 #include <cstdint>
 #include <span>

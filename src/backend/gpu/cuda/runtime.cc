@@ -51,7 +51,6 @@ class CudaRuntime final : public Runtime {
   CudaRuntime(Driver driver, int index);
   ~CudaRuntime() override;
 
-  const DeviceInfo& info() const override { return info_; }
   MemoryInfo memory() const override;
   Result<void*> allocate(size_t bytes) override;
   void release(void* memory) override;
@@ -78,14 +77,13 @@ class CudaRuntime final : public Runtime {
   void close();
 
   const Driver driver_;
-  DeviceInfo info_;
   DeviceId device_ = 0;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
   std::vector<Module> modules_;
   std::vector<Kernel> kernels_;  // by their index in kernels/list.h
-  bool overlaps_ = false;         // a kernel may begin while the one before it ends
-  Pinned small_, back_;           // to the device, from the device
+  bool overlaps_ = false;        // a kernel may begin while the one before it ends
+  Pinned small_, back_;          // to the device, from the device
   std::array<Pinned, 2> large_;
   int next_large_ = 0;
   std::map<void*, size_t> held_;
@@ -124,8 +122,11 @@ void CudaRuntime::open_context() {
   int major = 0, minor = 0;
   check(driver_.cuDeviceGetAttribute(&major, kMajor, device_), "asking for the GPU's kind");
   check(driver_.cuDeviceGetAttribute(&minor, kMinor, device_), "asking for the GPU's kind");
-  check(driver_.cuDeviceGetAttribute(&info_.multiprocessors, kMultiprocessors, device_),
+  check(driver_.cuDeviceGetAttribute(&info_.chip.multiprocessors, kMultiprocessors, device_),
         "asking for the GPU's size");
+  int shared = 0;
+  check(driver_.cuDeviceGetAttribute(&shared, kSharedOptin, device_), "asking for the GPU's shared memory");
+  info_.chip.shared_per_block = static_cast<uint32_t>(shared);
   info_.name = name;
   info_.driver = driver_version(driver_);
   info_.target = fmt::format("sm_{}{}", major, minor);
@@ -292,7 +293,8 @@ void CudaRuntime::launch(const Launch& launch) {
           "asking for shared memory");
     kernel.shared = launch.shared;
   }
-  LaunchAttribute overlap{.id = kProgrammaticSerialization};
+  LaunchAttribute overlap;
+  overlap.id = kProgrammaticSerialization;
   overlap.value = 1;
   const LaunchConfig config{.grid = {launch.grid.x, launch.grid.y, launch.grid.z},
                             .block = {launch.threads, 1, 1},
