@@ -63,6 +63,17 @@ void GpuDevice::repack(const Tensor& host, void* to) {
   }
 }
 
+size_t GpuDevice::upload_bytes(const Tensor& host) const {
+  return gpu::allocation_bytes(device_bytes(format_id(host), host.rows(), host.cols()) *
+                               static_cast<uint64_t>(host.shape.planes));
+}
+
+std::optional<ops::Device::Memory> GpuDevice::memory() const {
+  const MemoryInfo now = runtime_->memory();
+  if (now.total == 0) return {};
+  return Memory{now.free, now.total};
+}
+
 void GpuDevice::write(const Tensor& to, const void* from) {
   runtime_->write(to.data, from, tensor_bytes(to));
 }

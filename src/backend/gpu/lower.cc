@@ -129,7 +129,7 @@ void Lowerer::operator()(const LinearStep& s) {
   a.tokens = narrow(s.x.rows());
   a.planes = format.is_float ? 1 : how_.planes;
   a.k = narrow(s.x.cols());
-  a.block = format.activation_block(s.x.cols());
+  a.block = format.is_float ? 0 : format.activation_block(s.x.cols());
   input(a,
         {.x = s.x.f32(),
          .up = s.up ? s.up.f32() : nullptr,
@@ -259,7 +259,7 @@ void Lowerer::operator()(const ExpertsStep& s) {
     a.tokens = 1;
     a.planes = format.is_float ? 1 : how_.planes;
     a.k = narrow(weight.cols());
-    a.block = format.activation_block(weight.cols());
+    a.block = format.is_float ? 0 : format.activation_block(weight.cols());
     a.ids = s.routes.ids.i32();
     a.pairs = narrow(pairs);
     a.inputs_shared = narrow(pairs / inputs);

@@ -2,6 +2,7 @@
 // One GPU, as far as running kernels on it goes: memory, copies, launches in order, whole sequences of
 // launches kept as a graph. gpu/cuda speaks to a driver, gpu/host runs the same kernels on the CPU.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "backend/gpu/launch.h"
 #include "base/error.h"
+#include "base/recorder.h"
 
 namespace juno::gpu {
 
@@ -26,12 +28,13 @@ struct MemoryInfo {
   uint64_t free = 0, total = 0;
 };
 
-// Since the runtime was opened.
-struct Traffic {
-  uint64_t launches = 0, replays = 0, failures = 0;
-  uint64_t written = 0, read = 0;    // bytes to and from the device
-  uint64_t allocated = 0, peak = 0;  // bytes held now, and the most
-};
+inline constexpr size_t kAllocationAlign = 512;
+
+// What an allocation takes of the device.
+inline size_t allocation_bytes(size_t bytes) {
+  const size_t whole = std::max<size_t>(bytes, 1);
+  return whole + (kAllocationAlign - whole % kAllocationAlign) % kAllocationAlign;
+}
 
 // A sequence of launches ready to run again; what the kernels read of tokens, positions and pages lies in
 // device memory and may differ each time.
@@ -49,10 +52,14 @@ class Runtime {
   const DeviceInfo& info() const { return info_; }
   const Chip& chip() const { return info_.chip; }
   virtual bool on_host() const { return false; }  // device memory can be followed like any other
-  virtual MemoryInfo memory() const = 0;
-  const Traffic& traffic() const { return traffic_; }
+  virtual MemoryInfo memory() const = 0;  // of the whole device
+  uint64_t held() const { return held_bytes_; }  // bytes allocated now
+  uint64_t peak() const { return peak_bytes_; }  // and at most
 
-  // Zeroed, aligned to 256 bytes. Where there is none the Result says so, and nothing else is disturbed.
+  // From now on launches and bytes to and from the device are counted there, which outlives the runtime's use.
+  void count_into(Recorder* recorder) { recorder_ = recorder; }
+
+  // Zeroed, aligned to kAllocationAlign. Where there is none the Result says so, and nothing else is disturbed.
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;
 
@@ -67,8 +74,29 @@ class Runtime {
   virtual void replay(Graph& graph) = 0;
 
  protected:
+  void count_launches(uint64_t kernels) {
+    if (recorder_) recorder_->launched(kernels);
+  }
+  void count_failure() {
+    if (recorder_) recorder_->launch_failed();
+  }
+  void count_written(uint64_t bytes) {
+    if (recorder_) recorder_->wrote(bytes);
+  }
+  void count_read(uint64_t bytes) {
+    if (recorder_) recorder_->read(bytes);
+  }
+  void count_held(uint64_t bytes) {
+    held_bytes_ += bytes;
+    peak_bytes_ = std::max(peak_bytes_, held_bytes_);
+  }
+  void count_released(uint64_t bytes) { held_bytes_ -= bytes; }
+
   DeviceInfo info_;
-  Traffic traffic_;
+
+ private:
+  Recorder* recorder_ = nullptr;
+  uint64_t held_bytes_ = 0, peak_bytes_ = 0;
 };
 
 }  // namespace juno::gpu

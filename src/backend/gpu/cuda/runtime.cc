@@ -30,9 +30,11 @@ std::string driver_version(const Driver& driver) {
 
 class CudaGraph final : public gpu::Graph {
  public:
-  CudaGraph(const Driver& driver, GraphExec exec) : driver_(driver), exec_(exec) {}
+  CudaGraph(const Driver& driver, GraphExec exec, uint64_t kernels)
+      : kernels(kernels), driver_(driver), exec_(exec) {}
   ~CudaGraph() override { driver_.cuGraphExecDestroy(exec_); }
   GraphExec exec() const { return exec_; }
+  const uint64_t kernels;
 
  private:
   const Driver& driver_;
@@ -73,6 +75,7 @@ class CudaRuntime final : public Runtime {
   void load_kernels();
   void find_kernels();
   void pin(Pinned& pinned, size_t bytes);
+  void enqueue(const Launch& launch);
   void write_large(Address to, const std::byte* from, size_t bytes);
   void close();
 
@@ -108,7 +111,7 @@ CudaRuntime::~CudaRuntime() { close(); }
 
 void CudaRuntime::check(Status status, std::string_view what) {
   if (status != kSuccess) [[unlikely]]
-    ++traffic_.failures;
+    count_failure();
   driver_.check(status, what);
 }
 
@@ -208,10 +211,10 @@ Result<void*> CudaRuntime::allocate(size_t bytes) {
   enter();
   return guard([&]() -> void* {
     Address at = 0;
-    const size_t size = std::max<size_t>(bytes, 1);
+    const size_t size = allocation_bytes(bytes);
     const Status status = driver_.cuMemAlloc_v2(&at, size);
     if (status == kOutOfMemory) {
-      ++traffic_.failures;
+      count_failure();
       const MemoryInfo now = memory();
       fail(Code::kDevice, "[backend/gpu] {} has no {} bytes of memory: {} of {} are free", info_.name, bytes,
            now.free, now.total);
@@ -219,8 +222,7 @@ Result<void*> CudaRuntime::allocate(size_t bytes) {
     check(status, "allocating GPU memory");
     void* const memory = reinterpret_cast<void*>(at);
     held_.emplace(memory, size);
-    traffic_.allocated += size;
-    traffic_.peak = std::max(traffic_.peak, traffic_.allocated);
+    count_held(size);
     check(driver_.cuMemsetD8Async(at, 0, size, stream_), "zeroing GPU memory");
     return memory;
   });
@@ -232,13 +234,13 @@ void CudaRuntime::release(void* memory) {
   enter();
   driver_.cuStreamSynchronize(stream_);  // work before this may still use it
   driver_.cuMemFree_v2(address(memory));
-  traffic_.allocated -= held->second;
+  count_released(held->second);
   held_.erase(held);
 }
 
 void CudaRuntime::write(void* to, const void* from, size_t bytes) {
   enter();
-  traffic_.written += bytes;
+  count_written(bytes);
   if (bytes > small_.size / 4) return write_large(address(to), static_cast<const std::byte*>(from), bytes);
   if (small_.used + bytes > small_.size) wait();
   std::byte* const room = small_.bytes + small_.used;
@@ -265,7 +267,7 @@ void CudaRuntime::write_large(Address to, const std::byte* from, size_t bytes) {
 
 void CudaRuntime::read(void* to, const void* from, size_t bytes) {
   enter();
-  traffic_.read += bytes;
+  count_read(bytes);
   auto* out = static_cast<std::byte*>(to);
   Address at = address(from);
   while (bytes > 0) {
@@ -287,6 +289,11 @@ void CudaRuntime::wait() {
 
 void CudaRuntime::launch(const Launch& launch) {
   enter();
+  enqueue(launch);
+  count_launches(1);
+}
+
+void CudaRuntime::enqueue(const Launch& launch) {
   Kernel& kernel = kernels_[static_cast<size_t>(launch.kernel)];
   if (launch.shared > kernel.shared) {
     check(driver_.cuFuncSetAttribute(kernel.function, kMaxDynamicShared, static_cast<int>(launch.shared)),
@@ -304,34 +311,32 @@ void CudaRuntime::launch(const Launch& launch) {
                             .attribute_count = overlaps_ ? 1u : 0u};
   void* arguments[] = {const_cast<std::byte*>(launch.args)};
   check(driver_.cuLaunchKernelEx(&config, kernel.function, arguments, nullptr), "starting a kernel");
-  ++traffic_.launches;
 }
 
 std::unique_ptr<gpu::Graph> CudaRuntime::capture(std::span<const Launch> launches) {
   enter();
   check(driver_.cuStreamBeginCapture_v2(stream_, kCaptureThreadLocal), "recording a graph");
   Graph graph = nullptr;
-  const uint64_t before = traffic_.launches;
   try {
-    for (const Launch& one : launches) launch(one);
+    for (const Launch& one : launches) enqueue(one);
   } catch (...) {
     driver_.cuStreamEndCapture(stream_, &graph);
     if (graph) driver_.cuGraphDestroy(graph);
     throw;
   }
-  traffic_.launches = before;  // none of them ran
   check(driver_.cuStreamEndCapture(stream_, &graph), "recording a graph");
   GraphExec exec = nullptr;
   const Status status = driver_.cuGraphInstantiateWithFlags(&exec, graph, 0);
   driver_.cuGraphDestroy(graph);
   check(status, "making a graph ready to run");
-  return std::make_unique<CudaGraph>(driver_, exec);
+  return std::make_unique<CudaGraph>(driver_, exec, launches.size());
 }
 
 void CudaRuntime::replay(gpu::Graph& graph) {
   enter();
-  check(driver_.cuGraphLaunch(static_cast<CudaGraph&>(graph).exec(), stream_), "running a graph");
-  ++traffic_.replays;
+  const auto& own = static_cast<CudaGraph&>(graph);
+  check(driver_.cuGraphLaunch(own.exec(), stream_), "running a graph");
+  count_launches(own.kernels);
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 namespace juno::gpu::host {
 namespace {
 
-constexpr size_t kAlign = 256;
-
 class HostGraph final : public Graph {
  public:
   explicit HostGraph(std::span<const Launch> launches) : launches(launches.begin(), launches.end()) {}
@@ -35,46 +33,44 @@ class HostRuntime final : public Runtime {
   MemoryInfo memory() const override { return {}; }
 
   Result<void*> allocate(size_t bytes) override {
-    const size_t size = (std::max<size_t>(bytes, 1) + kAlign - 1) / kAlign * kAlign;
-    void* const memory = size < bytes ? nullptr : std::aligned_alloc(kAlign, size);
+    const size_t size = allocation_bytes(bytes);
+    void* const memory = size < bytes ? nullptr : std::aligned_alloc(kAllocationAlign, size);
     if (!memory)
       return tl::unexpected(
           Error(Code::kDevice, fmt::format("[backend/gpu] the host has no {} bytes of memory", bytes)));
     std::memset(memory, 0, size);
     held_.emplace(memory, size);
-    traffic_.allocated += size;
-    traffic_.peak = std::max(traffic_.peak, traffic_.allocated);
+    count_held(size);
     return memory;
   }
 
   void release(void* memory) override {
     const auto held = held_.find(memory);
     if (held == held_.end()) return;
-    traffic_.allocated -= held->second;
+    count_released(held->second);
     held_.erase(held);
     std::free(memory);
   }
 
   void write(void* to, const void* from, size_t bytes) override {
-    traffic_.written += bytes;
+    count_written(bytes);
     std::memcpy(to, from, bytes);
   }
   void read(void* to, const void* from, size_t bytes) override {
-    traffic_.read += bytes;
+    count_read(bytes);
     std::memcpy(to, from, bytes);
   }
   void wait() override {}
 
   void launch(const Launch& launch) override {
     run_grid(kernel_bodies()[static_cast<size_t>(launch.kernel)], launch, Order::kForward);
-    ++traffic_.launches;
+    count_launches(1);
   }
   std::unique_ptr<Graph> capture(std::span<const Launch> launches) override {
     return std::make_unique<HostGraph>(launches);
   }
   void replay(Graph& graph) override {
     for (const Launch& one : static_cast<HostGraph&>(graph).launches) launch(one);
-    ++traffic_.replays;
   }
 
  private:
