@@ -26,7 +26,7 @@ ops::Batch largest(int tokens, int outputs, std::span<const ops::KvLayer> layers
 }
 
 auto pass(const model::Model& model, const model::Stage& stage) {
-  return [&](const ops::Batch& b) { model::forward(model, stage, b, nullptr); };
+  return [&](const ops::Batch& b) { model::forward(model, stage, b); };
 }
 
 }  // namespace
@@ -94,8 +94,11 @@ Result<void> Runner::run(std::span<const Piece> pieces) {
   return guard([&] {
     fill(pieces);
     for (size_t i = 0; i < stages_.size(); ++i) {
-      result_ = model::forward(model_, stages_[i], batch(i), x_.data());
-      if (i + 1 < stages_.size()) stages_[i].ops->device().read(x_.data(), result_);
+      ops::Executor& ops = *stages_[i].ops;
+      const ops::Batch b = batch(i);
+      if (i > 0) ops.device().write(ops.entrance(b.tokens.cols(), model_.config.dim), x_.data());
+      result_ = model::forward(model_, stages_[i], b);
+      if (i + 1 < stages_.size()) ops.device().read(x_.data(), result_);
     }
   });
 }

@@ -102,17 +102,11 @@ Tensor forward(const Architecture& model, Ops& op, const Batch& batch) {
   return model.logits(op, batch, x);
 }
 
-Tensor forward(const Model& model, const Stage& stage, const Batch& batch, const float* x_before) {
+Tensor forward(const Model& model, const Stage& stage, const Batch& batch) {
   const Architecture& a = *model.architecture;
   ops::Executor& op = *stage.ops;
   op.begin(batch);
-  Tensor x;  // [tokens, dim]
-  if (stage.first == 0) {
-    x = a.embed(op, batch);
-  } else {
-    x = op.enter(batch.tokens.cols(), model.config.dim);
-    if (!op.planning()) op.device().write(x, x_before);
-  }
+  Tensor x = stage.first == 0 ? a.embed(op, batch) : op.enter(batch.tokens.cols(), model.config.dim);
   for (int i = stage.first; i < stage.last; ++i) x = op.end_layer(i, a.layer(op, batch, i, x));
   return stage.last == model.config.layers ? a.logits(op, batch, x) : x;
 }

@@ -56,10 +56,12 @@ class Executor : public Ops {
   Result<size_t> measure(const Batch& largest, const std::function<void(const Batch&)>& forward);
   size_t planned_bytes() const { return arena_.capacity(); }
 
-  // Room for an x that another executor computed, as end_layer() would leave it. Whoever conducts
-  // writes to it, but not while planning().
+  // A pass whose x comes from another executor takes it up with enter(). It lies at entrance(), where whoever
+  // conducts has written it before the pass.
   Tensor enter(int64_t rows, int64_t cols);
-  bool planning() const { return arena_.measuring(); }
+  Tensor entrance(int64_t rows, int64_t cols) const {
+    return {memory_, DType::kF32, {.rows = rows, .cols = cols}};
+  }
 
   // While on, end_layer() looks for values that are not finite; bad_layer() is the first layer of the current
   // pass that handed one on. It costs a read of x a layer, so it is switched on to explain a NaN in the
