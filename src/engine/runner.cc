@@ -95,11 +95,11 @@ Result<void> Runner::run(std::span<const Piece> pieces) {
   return guard([&] {
     fill(pieces);
     for (size_t i = 0; i < stages_.size(); ++i) {
-      const model::Stage& stage = stages_[i];
+      ops::Executor& ops = *stages_[i].ops;
       const ops::Batch b = batch(i);
-      if (i > 0) stage.ops->device().write(stage.ops->enter(b.tokens.cols(), model_.config.dim), x_.data());
-      result_ = stage.ops->run(b, [&] { return model::forward(model_, stage, b); });
-      if (i + 1 < stages_.size()) stage.ops->device().read(x_.data(), result_);
+      if (i > 0) ops.device().write(ops.entrance(b.tokens.cols(), model_.config.dim), x_.data());
+      result_ = ops.run(b, [&] { return model::forward(model_, stages_[i], b); });
+      if (i + 1 < stages_.size()) ops.device().read(x_.data(), result_);
     }
   });
 }

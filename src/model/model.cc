@@ -106,8 +106,7 @@ Tensor forward(const Model& model, const Stage& stage, const Batch& batch) {
   const Architecture& a = *model.architecture;
   ops::Executor& op = *stage.ops;
   op.begin(batch);
-  Tensor x = stage.first == 0 ? a.embed(op, batch)
-                              : op.enter(batch.tokens.cols(), model.config.dim);  // [tokens, dim]
+  Tensor x = stage.first == 0 ? a.embed(op, batch) : op.enter(batch.tokens.cols(), model.config.dim);
   for (int i = stage.first; i < stage.last; ++i) x = op.end_layer(i, a.layer(op, batch, i, x));
   return stage.last == model.config.layers ? a.logits(op, batch, x) : x;
 }

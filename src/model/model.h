@@ -40,8 +40,8 @@ Result<Model> load_model(gguf::Reader file, int64_t context, std::vector<ops::De
 // The plain conductor: one whole forward pass. -> logits [outputs, vocab], valid until the next begin().
 Tensor forward(const Architecture& model, Ops& op, const Batch& batch);
 
-// The conductor of several devices: one stage, whose batch lies on its own. What the stage before gave has been
-// written where Executor::enter() says. -> x [tokens, dim], or the logits.
+// The conductor of several devices: one stage, whose batch lies on its device. The x of the stage before it
+// finds at the executor's entrance(). -> x [tokens, dim] or, of the last, the logits.
 Tensor forward(const Model& model, const Stage& stage, const Batch& batch);
 
 }  // namespace juno::model

@@ -57,10 +57,12 @@ class Executor : public Ops {
   Result<size_t> measure(const Batch& largest, const std::function<void(const Batch&)>& forward);
   size_t planned_bytes() const { return arena_.capacity(); }
 
-  // Room for an x that another executor computed, as end_layer() would leave it. Whoever conducts
-  // writes to it, but not while planning().
+  // A pass whose x comes from another executor takes it up with enter(). It lies at entrance(), where whoever
+  // conducts has written it before the pass.
   Tensor enter(int64_t rows, int64_t cols);
-  bool planning() const { return arena_.measuring(); }
+  Tensor entrance(int64_t rows, int64_t cols) const {
+    return {memory_, DType::kF32, {.rows = rows, .cols = cols}};
+  }
 
   // While on, end_layer() looks for values that are not finite; bad_layer() is the first layer of the current
   // pass that handed one on. It costs a read of x a layer, so it is switched on to explain a NaN in the
@@ -74,9 +76,7 @@ class Executor : public Ops {
 
   // The lowest id among the greatest of the first `vocab` logits of each row that the last run() returned;
   // false, and nothing done, where this is left to the host or a logit is not finite.
-  virtual bool greedy(const Tensor& /*logits*/, int64_t /*vocab*/, std::span<int32_t> /*ids*/) {
-    return false;
-  }
+  virtual bool greedy(const Tensor& /*logits*/, int64_t /*vocab*/, std::span<int32_t> /*ids*/) { return false; }
 
   void begin(const Batch& batch) override;
   Tensor end_layer(int layer, const Tensor& x) override;
@@ -105,6 +105,7 @@ class Executor : public Ops {
 
   Executor(std::unique_ptr<Device> device, Activations activations);
 
+  bool planning() const { return arena_.measuring(); }  // kernels are off, memory is not there
   bool checking() const { return checking_; }
   const void* arena_memory() const { return memory_; }
 

@@ -68,10 +68,9 @@ size_t GpuDevice::upload_bytes(const Tensor& host) const {
                                static_cast<uint64_t>(host.shape.planes));
 }
 
-std::optional<ops::Device::Memory> GpuDevice::memory() const {
-  const MemoryInfo now = runtime_->memory();
-  if (now.total == 0) return {};
-  return Memory{now.free, now.total};
+std::optional<ops::CardMemory> GpuDevice::memory() const {
+  if (runtime_->on_host()) return {};
+  return runtime_->memory();
 }
 
 void GpuDevice::write(const Tensor& to, const void* from) {

@@ -21,9 +21,11 @@ class GpuDevice final : public ops::Device {
   Result<Tensor> upload(const Tensor& host) override;
   size_t allocation_bytes(size_t bytes) const override { return gpu::allocation_bytes(bytes); }
   size_t upload_bytes(const Tensor& host) const override;
-  std::optional<Memory> memory() const override;
+  std::optional<ops::CardMemory> memory() const override;
   uint64_t held() const override { return runtime_->held(); }
   uint64_t peak() const override { return runtime_->peak(); }
+  ops::DeviceInfo info() const override { return runtime_->info(); }
+  Traffic traffic() const override { return runtime_->traffic(); }
   void write(const Tensor& to, const void* from) override;
   void read(void* to, const Tensor& from) override;
 

@@ -32,7 +32,6 @@ GpuOps::GpuOps(std::string_view name, std::unique_ptr<Runtime> runtime, ops::Act
     : Executor(std::make_unique<GpuDevice>(std::move(runtime)), activations),
       name_(name),
       runtime_(static_cast<GpuDevice&>(device()).runtime()) {
-  runtime_.count_into(&recorder());
   how_.chip = runtime_.chip();
   how_.planes = activations == ops::Activations::kInt8x2 ? 2 : 1;
 }
@@ -42,7 +41,6 @@ GpuOps::~GpuOps() {
   for (const Frequencies& f : frequencies_) runtime_.release(f.data);
   runtime_.release(numbers_memory_);
   runtime_.release(workspace_);
-  runtime_.count_into(nullptr);
 }
 
 // What a program was made for grows in steps, so that a sequence meets few of them.

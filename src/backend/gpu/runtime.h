@@ -12,21 +12,9 @@
 #include "backend/gpu/launch.h"
 #include "base/error.h"
 #include "base/recorder.h"
+#include "ops/device.h"
 
 namespace juno::gpu {
-
-struct DeviceInfo {
-  std::string name;    // "NVIDIA H200"
-  std::string driver;  // "580.159.04, CUDA 13.0"
-  std::string target;  // what the kernels run as: "sm_90"
-  std::string kernels_sha256;
-  int index = 0;
-  Chip chip;
-};
-
-struct MemoryInfo {
-  uint64_t free = 0, total = 0;
-};
 
 inline constexpr size_t kAllocationAlign = 512;
 
@@ -49,15 +37,14 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  const DeviceInfo& info() const { return info_; }
-  const Chip& chip() const { return info_.chip; }
+  const ops::DeviceInfo& info() const { return info_; }
+  const Chip& chip() const { return chip_; }
   virtual bool on_host() const { return false; }  // device memory can be followed like any other
-  virtual MemoryInfo memory() const = 0;  // of the whole device
-  uint64_t held() const { return held_bytes_; }  // bytes allocated now
-  uint64_t peak() const { return peak_bytes_; }  // and at most
 
-  // From now on launches and bytes to and from the device are counted there, which outlives the runtime's use.
-  void count_into(Recorder* recorder) { recorder_ = recorder; }
+  virtual ops::CardMemory memory() const = 0;
+  uint64_t held() const { return held_; }  // bytes allocated now
+  uint64_t peak() const { return peak_; }  // and at most
+  const Traffic& traffic() const { return traffic_; }
 
   // Zeroed, aligned to kAllocationAlign. Where there is none the Result says so, and nothing else is disturbed.
   virtual Result<void*> allocate(size_t bytes) = 0;
@@ -74,29 +61,18 @@ class Runtime {
   virtual void replay(Graph& graph) = 0;
 
  protected:
-  void count_launches(uint64_t kernels) {
-    if (recorder_) recorder_->launched(kernels);
+  void hold(uint64_t bytes) {
+    held_ += bytes;
+    peak_ = std::max(peak_, held_);
   }
-  void count_failure() {
-    if (recorder_) recorder_->launch_failed();
-  }
-  void count_written(uint64_t bytes) {
-    if (recorder_) recorder_->wrote(bytes);
-  }
-  void count_read(uint64_t bytes) {
-    if (recorder_) recorder_->read(bytes);
-  }
-  void count_held(uint64_t bytes) {
-    held_bytes_ += bytes;
-    peak_bytes_ = std::max(peak_bytes_, held_bytes_);
-  }
-  void count_released(uint64_t bytes) { held_bytes_ -= bytes; }
+  void let_go(uint64_t bytes) { held_ -= bytes; }
 
-  DeviceInfo info_;
+  ops::DeviceInfo info_;
+  Chip chip_;
+  Traffic traffic_;
 
  private:
-  Recorder* recorder_ = nullptr;
-  uint64_t held_bytes_ = 0, peak_bytes_ = 0;
+  uint64_t held_ = 0, peak_ = 0;
 };
 
 }  // namespace juno::gpu

@@ -53,7 +53,7 @@ class CudaRuntime final : public Runtime {
   CudaRuntime(Driver driver, int index);
   ~CudaRuntime() override;
 
-  MemoryInfo memory() const override;
+  ops::CardMemory memory() const override;
   Result<void*> allocate(size_t bytes) override;
   void release(void* memory) override;
   void write(void* to, const void* from, size_t bytes) override;
@@ -111,7 +111,7 @@ CudaRuntime::~CudaRuntime() { close(); }
 
 void CudaRuntime::check(Status status, std::string_view what) {
   if (status != kSuccess) [[unlikely]]
-    count_failure();
+    ++traffic_.failures;
   driver_.check(status, what);
 }
 
@@ -125,11 +125,11 @@ void CudaRuntime::open_context() {
   int major = 0, minor = 0;
   check(driver_.cuDeviceGetAttribute(&major, kMajor, device_), "asking for the GPU's kind");
   check(driver_.cuDeviceGetAttribute(&minor, kMinor, device_), "asking for the GPU's kind");
-  check(driver_.cuDeviceGetAttribute(&info_.chip.multiprocessors, kMultiprocessors, device_),
+  check(driver_.cuDeviceGetAttribute(&chip_.multiprocessors, kMultiprocessors, device_),
         "asking for the GPU's size");
   int shared = 0;
   check(driver_.cuDeviceGetAttribute(&shared, kSharedOptin, device_), "asking for the GPU's shared memory");
-  info_.chip.shared_per_block = static_cast<uint32_t>(shared);
+  chip_.shared_per_block = static_cast<uint32_t>(shared);
   info_.name = name;
   info_.driver = driver_version(driver_);
   info_.target = fmt::format("sm_{}{}", major, minor);
@@ -200,7 +200,7 @@ void CudaRuntime::close() {
   driver_.cuDevicePrimaryCtxRelease_v2(device_);
 }
 
-MemoryInfo CudaRuntime::memory() const {
+ops::CardMemory CudaRuntime::memory() const {
   enter();
   size_t free = 0, total = 0;
   driver_.check(driver_.cuMemGetInfo_v2(&free, &total), "asking for the GPU's free memory");
@@ -214,15 +214,15 @@ Result<void*> CudaRuntime::allocate(size_t bytes) {
     const size_t size = allocation_bytes(bytes);
     const Status status = driver_.cuMemAlloc_v2(&at, size);
     if (status == kOutOfMemory) {
-      count_failure();
-      const MemoryInfo now = memory();
+      ++traffic_.failures;
+      const ops::CardMemory now = memory();
       fail(Code::kDevice, "[backend/gpu] {} has no {} bytes of memory: {} of {} are free", info_.name, bytes,
            now.free, now.total);
     }
     check(status, "allocating GPU memory");
     void* const memory = reinterpret_cast<void*>(at);
     held_.emplace(memory, size);
-    count_held(size);
+    hold(size);
     check(driver_.cuMemsetD8Async(at, 0, size, stream_), "zeroing GPU memory");
     return memory;
   });
@@ -234,13 +234,13 @@ void CudaRuntime::release(void* memory) {
   enter();
   driver_.cuStreamSynchronize(stream_);  // work before this may still use it
   driver_.cuMemFree_v2(address(memory));
-  count_released(held->second);
+  let_go(held->second);
   held_.erase(held);
 }
 
 void CudaRuntime::write(void* to, const void* from, size_t bytes) {
   enter();
-  count_written(bytes);
+  traffic_.written += bytes;
   if (bytes > small_.size / 4) return write_large(address(to), static_cast<const std::byte*>(from), bytes);
   if (small_.used + bytes > small_.size) wait();
   std::byte* const room = small_.bytes + small_.used;
@@ -267,7 +267,7 @@ void CudaRuntime::write_large(Address to, const std::byte* from, size_t bytes) {
 
 void CudaRuntime::read(void* to, const void* from, size_t bytes) {
   enter();
-  count_read(bytes);
+  traffic_.read += bytes;
   auto* out = static_cast<std::byte*>(to);
   Address at = address(from);
   while (bytes > 0) {
@@ -290,7 +290,7 @@ void CudaRuntime::wait() {
 void CudaRuntime::launch(const Launch& launch) {
   enter();
   enqueue(launch);
-  count_launches(1);
+  ++traffic_.launches;
 }
 
 void CudaRuntime::enqueue(const Launch& launch) {
@@ -336,7 +336,7 @@ void CudaRuntime::replay(gpu::Graph& graph) {
   enter();
   const auto& own = static_cast<CudaGraph&>(graph);
   check(driver_.cuGraphLaunch(own.exec(), stream_), "running a graph");
-  count_launches(own.kernels);
+  traffic_.launches += own.kernels;
 }
 
 }  // namespace

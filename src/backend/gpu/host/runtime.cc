@@ -23,14 +23,14 @@ class HostRuntime final : public Runtime {
     info_.name = "this processor";
     info_.driver = "fibres";
     info_.target = "host";
-    info_.chip.multiprocessors = 4;  // few blocks: nothing runs side by side
+    chip_.multiprocessors = 4;  // few blocks: nothing runs side by side
   }
   ~HostRuntime() override {
     for (const auto& [memory, bytes] : held_) std::free(memory);
   }
 
   bool on_host() const override { return true; }
-  MemoryInfo memory() const override { return {}; }
+  ops::CardMemory memory() const override { return {}; }
 
   Result<void*> allocate(size_t bytes) override {
     const size_t size = allocation_bytes(bytes);
@@ -40,31 +40,31 @@ class HostRuntime final : public Runtime {
           Error(Code::kDevice, fmt::format("[backend/gpu] the host has no {} bytes of memory", bytes)));
     std::memset(memory, 0, size);
     held_.emplace(memory, size);
-    count_held(size);
+    hold(size);
     return memory;
   }
 
   void release(void* memory) override {
     const auto held = held_.find(memory);
     if (held == held_.end()) return;
-    count_released(held->second);
+    let_go(held->second);
     held_.erase(held);
     std::free(memory);
   }
 
   void write(void* to, const void* from, size_t bytes) override {
-    count_written(bytes);
+    traffic_.written += bytes;
     std::memcpy(to, from, bytes);
   }
   void read(void* to, const void* from, size_t bytes) override {
-    count_read(bytes);
+    traffic_.read += bytes;
     std::memcpy(to, from, bytes);
   }
   void wait() override {}
 
   void launch(const Launch& launch) override {
     run_grid(kernel_bodies()[static_cast<size_t>(launch.kernel)], launch, Order::kForward);
-    count_launches(1);
+    ++traffic_.launches;
   }
   std::unique_ptr<Graph> capture(std::span<const Launch> launches) override {
     return std::make_unique<HostGraph>(launches);
