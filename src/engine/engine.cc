@@ -19,6 +19,11 @@ bool all_finite(std::span<const float> values) {
 
 Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, ops::Executor& ops,
                                              const EngineOptions& options) {
+  return make(model, std::vector<model::Stage>{{&ops, 0, model.config.layers}}, options);
+}
+
+Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, std::vector<model::Stage> stages,
+                                             const EngineOptions& options) {
   return guard([&] {
     if (options.context < 1 || options.chunk < options.sequences || options.sequences < 1) {
       fail(Code::kUsage,
@@ -31,10 +36,13 @@ Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, ops::Exe
     engine->rows_ = model.config.vocab;
     const std::vector<ops::KvShape> layers(static_cast<size_t>(model.config.layers), model.config.kv_shape());
     const int pages = KvPool::pages_for(options.context) * options.sequences;
-    engine->pool_ = take(KvPool::make(ops.device(), layers, pages));
+    std::vector<ops::Device*> devices;
+    for (const model::Stage& s : stages)
+      devices.insert(devices.end(), static_cast<size_t>(s.last - s.first), &s.ops->device());
+    engine->pool_ = take(KvPool::make(std::move(devices), layers, pages));
     const Limits limits{.tokens = options.chunk, .sequences = options.sequences};
     engine->scheduler_ = std::make_unique<Scheduler>(*engine->pool_, limits);
-    engine->runner_ = take(Runner::make(model, ops, *engine->pool_, limits));
+    engine->runner_ = take(Runner::make(model, std::move(stages), *engine->pool_, limits));
     engine->sampler_ = std::make_unique<Sampler>(engine->options_.vocab);
     return engine;
   });

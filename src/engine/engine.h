@@ -23,6 +23,9 @@ class Engine {
   // model and ops outlive the engine. Takes memory for `sequences` full contexts.
   static Result<std::unique_ptr<Engine>> make(const model::Model& model, ops::Executor& ops,
                                               const EngineOptions& options);
+  // The same, on several devices: those that the model was loaded for.
+  static Result<std::unique_ptr<Engine>> make(const model::Model& model, std::vector<model::Stage> stages,
+                                              const EngineOptions& options);
   ~Engine();
 
   // Fails, and calls nothing back, when the request is malformed or can never fit.

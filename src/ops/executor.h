@@ -45,13 +45,23 @@ class Executor : public Ops {
   Activations activations() const { return activations_; }
   Device& device() final { return *device_; }
   Recorder& recorder() { return recorder_; }
+  Snapshot snapshot() const;  // of the recorder and the device
 
   // Runs `forward` on `largest` with the kernels switched off, finds out what memory it asks for, and
   // reserves exactly that: later passes of at most as many tokens and outputs allocate nothing, larger ones
   // fail with Code::kFailed. Only the shapes of `largest` count, nothing in it is read. Fails with
   // Code::kDevice where memory is short.
   Result<void> plan(const Batch& largest, const std::function<void(const Batch&)>& forward);
+  // What plan() would reserve; takes and changes nothing.
+  Result<size_t> measure(const Batch& largest, const std::function<void(const Batch&)>& forward);
   size_t planned_bytes() const { return arena_.capacity(); }
+
+  // A pass whose x comes from another executor takes it up with enter(). It lies at entrance(), where whoever
+  // conducts has written it before the pass.
+  Tensor enter(int64_t rows, int64_t cols);
+  Tensor entrance(int64_t rows, int64_t cols) const {
+    return {memory_, DType::kF32, {.rows = rows, .cols = cols}};
+  }
 
   // While on, end_layer() looks for values that are not finite; bad_layer() is the first layer of the current
   // pass that handed one on. It costs a read of x a layer, so it is switched on to explain a NaN in the
