@@ -215,4 +215,45 @@ struct MatvecArgs {
   int32_t pairs = 0, inputs_shared = 1;
 };
 
+// Activations of many tokens for tensor cores (panels.h). Rows as in Rounded, in panels of eight; k in stages of 128.
+struct Panels {
+  uint16_t* q = nullptr;  // [panels, stages, 16 pieces, 8 rows, 8], halves
+  uint16_t* h = nullptr;  // [panels, stages, 8 rows, 8], halves: sums of 16
+  float* d = nullptr;     // [128 stages / block, rows padded to 64]
+};
+
+// Rounds x or act(x) ∘ up, [tokens, k], in the order for units of `unit` elements.
+struct RoundArgs {
+  const float* x = nullptr;
+  const float* up = nullptr;  // or null
+  int32_t act = 0;
+  int32_t tokens = 0, k = 0, block = 32, unit = 32;
+  int32_t planes = 1;  // 2 under int8x2
+  Panels y;
+};
+
+// Products of many tokens: y = x · weightᵀ + bias, y = residual + that.
+struct ManyArgs {
+  Weight weight;
+  Panels x;
+  int32_t rows = 0, planes = 1;  // of activations: tokens * planes
+  int32_t k = 0, block = 32;
+  const float* bias = nullptr;      // [weight rows] or null
+  const float* residual = nullptr;  // [tokens, y_stride] or null; may be y
+  float* y = nullptr;               // [tokens, y_stride]
+  int64_t y_stride = 0;
+};
+
+// Attention of prompts: tiles of consecutive rows of one sequence.
+struct PromptArgs {
+  const float* q = nullptr;  // [rows, heads * key_dim], dense
+  float* y = nullptr;        // [rows, heads * value_dim]
+  Places places;
+  const int32_t* tiles = nullptr;  // [tile_count, 2]: first row, rows; 0 rows: none
+  int32_t tile_count = 0, heads = 0;
+  int32_t window = 0;  // 0: none
+  int32_t capped = 0;
+  float before = 0, after = 0;  // ops::ScoreScale
+};
+
 }  // namespace juno::gpu
