@@ -6,10 +6,9 @@
 namespace juno::model {
 
 Ends load_ends(Loader& in) {
-  const Config& c = in.config();
   Ends ends;
-  ends.table = in.matrix("token_embd", -1, {.rows = c.vocab, .cols = c.dim});
-  ends.norm = in.norm("output_norm", -1, c.dim);
+  ends.table = in.embedding();
+  ends.norm = in.norm("output_norm", -1, in.config().dim);
   ends.head = in.head(ends.table);
   return ends;
 }

@@ -28,6 +28,12 @@ Executor::Executor(std::unique_ptr<Device> device, Activations activations)
 
 Executor::~Executor() { release(); }
 
+Snapshot Executor::snapshot() const {
+  Snapshot s = recorder_.snapshot();
+  s.traffic = device_->traffic();
+  return s;
+}
+
 void Executor::release() {
   if (memory_) device_->release(memory_);
   memory_ = nullptr;
@@ -37,15 +43,29 @@ void Executor::release() {
 Result<void> Executor::plan(const Batch& largest, const std::function<void(const Batch&)>& forward) {
   release();
   auto done = guard([&] {
-    arena_.measure();
-    forward(largest);
-    const size_t bytes = arena_.peak();
+    const size_t bytes = take(measure(largest, forward));
     memory_ = take(device_->allocate(bytes));
     arena_.adopt(memory_, bytes);
   });
-  rope_tables_.clear();
   if (!done) release();
   return done;
+}
+
+Result<size_t> Executor::measure(const Batch& largest, const std::function<void(const Batch&)>& forward) {
+  const Arena planned = arena_;
+  auto bytes = guard([&] {
+    arena_.measure();
+    forward(largest);
+    return arena_.peak();
+  });
+  rope_tables_.clear();
+  arena_ = planned;
+  return bytes;
+}
+
+Tensor Executor::enter(int64_t rows, int64_t cols) {
+  arena_.rewind(0);
+  return make(rows, cols);
 }
 
 Tensor Executor::make(int64_t rows, int64_t cols, DType dtype) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -45,19 +46,37 @@ class Executor : public Ops {
   Activations activations() const { return activations_; }
   Device& device() final { return *device_; }
   Recorder& recorder() { return recorder_; }
+  Snapshot snapshot() const;  // of the recorder and the device
 
   // Runs `forward` on `largest` with the kernels switched off, finds out what memory it asks for, and
   // reserves exactly that: later passes of at most as many tokens and outputs allocate nothing, larger ones
   // fail with Code::kFailed. Only the shapes of `largest` count, nothing in it is read. Fails with
   // Code::kDevice where memory is short.
   Result<void> plan(const Batch& largest, const std::function<void(const Batch&)>& forward);
+  // What plan() would reserve; takes and changes nothing.
+  Result<size_t> measure(const Batch& largest, const std::function<void(const Batch&)>& forward);
   size_t planned_bytes() const { return arena_.capacity(); }
+
+  // A pass whose x comes from another executor takes it up with enter(). It lies at entrance(), where whoever
+  // conducts has written it before the pass.
+  Tensor enter(int64_t rows, int64_t cols);
+  Tensor entrance(int64_t rows, int64_t cols) const {
+    return {memory_, DType::kF32, {.rows = rows, .cols = cols}};
+  }
 
   // While on, end_layer() looks for values that are not finite; bad_layer() is the first layer of the current
   // pass that handed one on. It costs a read of x a layer, so it is switched on to explain a NaN in the
   // logits.
   void check_layers(bool on) { checking_ = on; }
   std::optional<int> bad_layer() const { return bad_layer_; }
+
+  // One forward pass: `forward` calls begin(batch), then verbs. A backend that has seen a batch of this shape
+  // may run what it noted then instead of asking again: `forward` depends on nothing else.
+  virtual Tensor run(const Batch& /*batch*/, const std::function<Tensor()>& forward) { return forward(); }
+
+  // The lowest id among the greatest of the first `vocab` logits of each row that the last run() returned;
+  // false, and nothing done, where this is left to the host or a logit is not finite.
+  virtual bool greedy(const Tensor& /*logits*/, int64_t /*vocab*/, std::span<int32_t> /*ids*/) { return false; }
 
   void begin(const Batch& batch) override;
   Tensor end_layer(int layer, const Tensor& x) override;
@@ -85,6 +104,10 @@ class Executor : public Ops {
   };
 
   Executor(std::unique_ptr<Device> device, Activations activations);
+
+  bool planning() const { return arena_.measuring(); }  // kernels are off, memory is not there
+  bool checking() const { return checking_; }
+  const void* arena_memory() const { return memory_; }
 
   // Temporary memory of a kernel, reserved around its call; it must not shrink when there are more tokens.
   virtual size_t linear_scratch(const Tensor& /*x*/, const Linear& /*w*/) const { return 0; }

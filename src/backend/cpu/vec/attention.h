@@ -3,7 +3,7 @@
 // slots lie side by side, and then serves all query rows and heads of the item. Included by vec/kernels.cc
 // only.
 #pragma once
-#include "backend/cpu/vec/lanes.h"
+#include "backend/cpu/vec/vocabulary.h"
 #include "base/half.h"
 #include "base/math.h"
 #include "quant/dot.h"

@@ -2,7 +2,7 @@
 // Products with float weights: docs/numerics.md §4. Included by the files of vec/ only.
 #pragma once
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/vec/lanes.h"
+#include "backend/cpu/vec/vocabulary.h"
 #include "quant/dot.h"
 #include "quant/formats.h"
 

@@ -3,9 +3,9 @@
 #pragma once
 #include "backend/cpu/vec/few.h"
 #include "backend/cpu/vec/floats.h"
-#include "backend/cpu/vec/lanes.h"
 #include "backend/cpu/vec/many.h"
 #include "backend/cpu/vec/pack.h"
+#include "backend/cpu/vec/vocabulary.h"
 #include "quant/dot.h"
 #include "quant/formats.h"
 
