@@ -53,7 +53,7 @@ __global__ void make_weights(typename F::Block* blocks, uint8_t* to, int64_t row
   blocks[i] = b;
   const int64_t row = i / per_row, block = i % per_row;
   for (int p = 0; p < kPlaneCount<F>; ++p) {
-    const Plane plane = plane_of<F>(p);
+    const Plane plane = Layout<F>::planes().at[p];
     for (int u = 0; u < F::block_size / plane.elements; ++u)
       Layout<F>::put(b, p, plane.elements == F::block_size ? 0 : u,
                      to + row_offset<F>(p, rows, cols, row) +
@@ -106,9 +106,9 @@ double median_us(Call&& call, int times = 9) {
   return 1000.0 * ms[ms.size() / 2];
 }
 
-template <class Weights, class Shape, int kBlocks>
+template <class F, int kUnit, class Shape, int kBlocks>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocks) many(ManyArgs a) {
-  multiply_many<Weights, Shape>(a);
+  multiply_many<F, kUnit, Shape>(a);
 }
 __global__ void __launch_bounds__(256, 1) round_kernel(RoundArgs a) { round_panels(a); }
 template <class Shape>
@@ -158,7 +158,7 @@ void Run::product(const char* name, const Size& s) {
   const double rounding = median_us([&] { round_kernel<<<dim3((stages + 7) / 8, panels), 256>>>(round); }, 3);
   const ManyArgs args{.weight = {weights, F::gguf_id, s.rows, s.cols, 0}, .x = round.y, .rows = s.tokens, .k = s.cols,
                       .block = block, .y = y, .y_stride = s.rows};
-  const auto kernel = many<Fragments<F, kUnit>, Shape, kBlocks>;
+  const auto kernel = many<F, kUnit, Shape, kBlocks>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kShared), "shared memory");
   const dim3 grid(static_cast<unsigned>((s.tokens + Shape::kTokens - 1) / Shape::kTokens),
                   static_cast<unsigned>((s.rows + Shape::kRows - 1) / Shape::kRows));
@@ -241,13 +241,9 @@ void Run::attention(const char* name, int tokens, int before, int heads, int kv_
   make_halves<<<static_cast<unsigned>((cache + 255) / 256), 256>>>(values, cache, 2.0f);
   const int64_t n = int64_t{tokens} * heads * dim;
   make_floats<<<static_cast<unsigned>((n + 255) / 256), 256>>>(x, n, 2.0f);
-  std::vector<int32_t> positions, first(static_cast<size_t>(tokens), 0), table, tiles;
+  std::vector<int32_t> positions, first(static_cast<size_t>(tokens), 0), table;
   for (int i = 0; i < tokens; ++i) positions.push_back(before + i);
   for (int i = 0; i < pages; ++i) table.push_back(pages - 1 - i);
-  for (int i = 0; i < tokens; i += per_tile) {
-    tiles.push_back(i);
-    tiles.push_back(std::min(per_tile, tokens - i));
-  }
   const auto sent = [](const std::vector<int32_t>& v) {
     auto* to = device<int32_t>(v.size());
     check(cudaMemcpy(to, v.data(), v.size() * 4, cudaMemcpyHostToDevice), "copy");
@@ -255,13 +251,13 @@ void Run::attention(const char* name, int tokens, int before, int heads, int kv_
   };
   const PromptArgs args{.q = x, .y = y,
                         .places = {sent(positions), sent(first), sent(table), keys, values, kv_heads, dim, dim},
-                        .tiles = sent(tiles), .tile_count = static_cast<int>(tiles.size() / 2), .heads = heads,
+                        .rows = tokens, .heads = heads,
                         .after = 0.088388348f * 1.44269504f};
   check(cudaMemset(y, 0xff, size_t(tokens) * heads * dim * 4), "memset");
   check(cudaMemset(wrong, 0, 8), "memset");
   const auto kernel = attend_kernel<Shape>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kShared), "shared memory");
-  const dim3 grid(static_cast<unsigned>(args.tile_count), static_cast<unsigned>(kv_heads));
+  const dim3 grid(static_cast<unsigned>((tokens + per_tile - 1) / per_tile), static_cast<unsigned>(kv_heads));
   const double us = median_us([&] { kernel<<<grid, Shape::kThreads, Shape::kShared>>>(args); }, 5);
   const int stride = std::max(1, tokens / 64);
   count_wrong_attention<<<(tokens + stride - 1) / stride, 64>>>(args, tokens, stride, wrong);
@@ -297,6 +293,7 @@ int main(int argc, char** argv) {
   run.product<F, unit, W3, 1>("3x64x64", s);        \
   run.product<F, unit, W4, 1>("4x64x64", s);        \
   run.product<F, unit, T2, 1>("2x64x128", s);
+#ifndef JUNO_FEW
   JUNO_WIDE(Q4_K, 128, square)
   JUNO_WIDE(Q4_K, 128, wide)
   JUNO_WIDE(Q4_K, 128, deep)
@@ -317,5 +314,9 @@ int main(int argc, char** argv) {
   run.attention<PromptShape<128>>("8B later", 512, 3000, 32, 8, 128);
   run.attention<PromptShape<64>>("1B", 2048, 0, 32, 8, 64);
   run.attention<PromptShape<256>>("dim 256", 512, 100, 8, 1, 256);
+#else
+  run.product<Q4_K, 128, W2, 1>("2x64x64", square);
+  run.attention<PromptShape<128>>("8B", 2048, 0, 32, 8, 128);
+#endif
   return run.failed ? 1 : 0;
 }

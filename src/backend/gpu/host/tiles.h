@@ -19,10 +19,10 @@ JUNO_GPU uint32_t fma_halves(uint32_t a, uint32_t b, uint32_t c) {
 
 // ---- barriers passed one after the other ----------------------------------------------------------------
 struct Arrivals {
-  int32_t count, left;
-  uint64_t phase;
+  int16_t count, left;
+  uint32_t phase;
 
-  void init(int threads) { *this = {threads, threads, 0}; }
+  void init(int threads) { *this = {static_cast<int16_t>(threads), static_cast<int16_t>(threads), 0}; }
   void arrive() {
     if (--left > 0) return;
     left = count;
@@ -35,9 +35,9 @@ struct Arrivals {
   }
   void wait(int parity) {
     struct Wanted {
-      const uint64_t& phase;
-      uint64_t parity;
-    } const wanted{phase, static_cast<uint64_t>(parity)};
+      const uint32_t& phase;
+      uint32_t parity;
+    } const wanted{phase, static_cast<uint32_t>(parity)};
     host::wait_until(
         [](const void* what) {
           const auto& w = *static_cast<const Wanted*>(what);

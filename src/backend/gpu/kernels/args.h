@@ -246,13 +246,12 @@ struct ManyArgs {
   int64_t y_stride = 0;
 };
 
-// Attention of prompts: tiles of consecutive rows of one sequence.
+// Attention of rows that stand in runs: neighbours in the batch and in their sequence. Others are left alone.
 struct PromptArgs {
   const float* q = nullptr;  // [rows, heads * key_dim], dense
   float* y = nullptr;        // [rows, heads * value_dim]
   Places places;
-  const int32_t* tiles = nullptr;  // [tile_count, 2]: first row, rows; 0 rows: none
-  int32_t tile_count = 0, heads = 0;
+  int32_t rows = 0, heads = 0;
   int32_t window = 0;  // 0: none
   int32_t capped = 0;
   float before = 0, after = 0;  // ops::ScoreScale

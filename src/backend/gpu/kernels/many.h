@@ -9,32 +9,6 @@
 
 namespace juno::gpu {
 
-// How a block of threads shares the work. A warpgroup (four warps) multiplies 64 rows of the weight, 16 a warp, with
-// 8 kTiles rows of activations.
-template <int kTiles_, int kRowGroups_, int kSplit_, int kStages_, int kLevels_>
-struct ManyShape {
-  static constexpr int kTiles = kTiles_;
-  static constexpr int kRowGroups = kRowGroups_;  // warpgroups with rows of their own and the same activations
-  static constexpr int kSplit = kSplit_;          // warpgroups with the same rows and other groups of K
-  static constexpr int kStages = kStages_;        // pieces of K in shared memory
-  static constexpr int kLevels = kLevels_;        // levels of the tree that live in registers
-
-  static constexpr int kThreads = 128 * kRowGroups * kSplit;
-  static constexpr int kTokens = 8 * kTiles;
-  static constexpr int kRows = 64 * kRowGroups;
-  static constexpr int kSums = 4 * kTiles;  // of a thread
-  static constexpr int kGroups = quant::kGroups / kSplit;
-  static constexpr int kDepth = kGroups == 8 ? 3 : kGroups == 4 ? 2 : kGroups == 2 ? 1 : 0;  // of the tree
-  static constexpr int kGroupBytes = kStageDepth * kPanelTokens * 2;
-  static constexpr int kH = kTiles * kGroupBytes;      // where the sums begin in a stage
-  static constexpr int kD = kH + kTiles * 128;         // and the scales, of up to four blocks
-  static constexpr int kStageBytes = kD + 4 * kTokens * 4;
-  static constexpr int kBarriers = 256;  // bytes, before the stages
-  static constexpr int kParked = kSplit > 1 ? kSums : kDepth > kLevels ? (kDepth - kLevels) * kSums : 0;
-  static constexpr int kShared = kBarriers + kSplit * kStages * kStageBytes + kParked * kThreads * 4;
-  static_assert(2 * kStages * kSplit * 8 <= kBarriers);
-};
-
 // The ring of stages of one set of activations, filled and emptied by `kRowGroups` warpgroups, each at its own pace.
 template <class Shape>
 struct Ring {
@@ -167,27 +141,31 @@ JUNO_UNROLL
   }
 }
 
-// Of one unit of K the exact sums, times their scales; after a block's last unit its minimum.
-template <class Weights, class Shape>
-JUNO_GPU void multiply_unit(const ManyArgs& a, const Weights& weights, const unsigned char* in, int unit,
-                            GroupSums<Shape>& sums) {
+// One step of kUnit elements of K: exact sums c, which at the end of a unit (docs/numerics.md) meet their scales; after a
+// block's last unit its minimum.
+template <class F, class Weights, class Shape>
+JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const unsigned char* in, int step,
+                            float (&c)[Shape::kSums], GroupSums<Shape>& sums) {
   constexpr int kUnit = Weights::kUnit, kSteps = kUnit / 16;
-  const int at = unit % (kStageDepth / kUnit), block = at * kUnit / a.block;  // in the stage
+  const int unit = quant::kUnit<F> < a.block ? quant::kUnit<F> : a.block;
+  const int at = step % (kStageDepth / kUnit), block = at * kUnit / a.block;  // in the stage
   const float* d = reinterpret_cast<const float*>(in + Shape::kD) + block * Shape::kTokens + lane() % 4 * 2;
-  float c[Shape::kSums], scale[2];
+  float scale[2];
   uint32_t fragments[Weights::kParts * kSteps][4];
   weights.expand(fragments, scale);
+  const bool fresh = quant::kUnit<F> == kUnit || at * kUnit % unit == 0;
   products_begin();
 JUNO_UNROLL
   for (int i = 0; i < Weights::kParts * kSteps; ++i)
-    multiply<Shape::kGroupBytes>(c, fragments[i], in + (at * kSteps + i % kSteps) * 256, i == 0);
+    multiply<Shape::kGroupBytes>(c, fragments[i], in + (at * kSteps + i % kSteps) * 256, fresh && i == 0);
   products_end();
   products_wait<0>(c);
+  if (quant::kUnit<F> != kUnit && (at + 1) * kUnit % unit != 0) return;
   scale_in(sums.open, c, scale, d);
   if constexpr (Weights::kMinima) {
     if ((at + 1) * kUnit % a.block != 0) return;
     uint32_t minima[2];
-    weights.minima(unit / (kStageDepth / kUnit), lane() % 4 * 32 / a.block == block, minima, scale);
+    weights.minima(step / (kStageDepth / kUnit), lane() % 4 * 32 / a.block == block, minima, scale);
     products_begin();
     multiply_half<128>(c, minima, in + Shape::kH);
     products_end();
@@ -236,20 +214,20 @@ JUNO_UNROLL
   }
 }
 
-// Grid: (tiles of activation rows, tiles of weight rows).
-template <class Weights, class Shape>
+// Grid: (tiles of activation rows, tiles of weight rows). kUnit elements of K are a step: the format's unit, or 32.
+template <class F, int kUnit, class Shape>
 JUNO_GPU void multiply_many(const ManyArgs& a) {
-  constexpr int kPerStage = kStageDepth / Weights::kUnit;
+  constexpr int kPerStage = kStageDepth / kUnit;
   const int group = warp() / 4, split = group / Shape::kRowGroups;
   const int row =
       (block_y() * Shape::kRowGroups + group % Shape::kRowGroups) * 64 + warp() % 4 * 16 + lane() / 4;
-  const int units_per_block = a.block / Weights::kUnit;
+  const int per_block = a.block / kUnit;
   GroupSums<Shape> sums(split * Shape::kGroups, a.k / a.block);
-  const int first = sums.first_block * units_per_block, end = sums.end_block() * units_per_block;
+  const int first = sums.first_block * per_block, end = sums.end_block() * per_block;
   const int first_stage = first / kPerStage;
   const Ring<Shape> ring(a, split, thread() - split * Ring<Shape>::kThreads, first_stage,
                          (end + kPerStage - 1) / kPerStage);
-  Weights weights(a.weight, row);
+  Fragments<F, kUnit> weights(a.weight, row);
   ring.init();
   barrier();
   if (first < end) weights.load(first);
@@ -257,17 +235,18 @@ JUNO_GPU void multiply_many(const ManyArgs& a) {
   for (int i = 0; i < Ring<Shape>::kAhead; ++i) ring.fill(first_stage + i);
   sums.close_groups(sums.first_block);
   const unsigned char* in = nullptr;
-  for (int unit = first; unit < end; ++unit) {
-    const int stage = unit / kPerStage;
-    if (unit == first || unit % kPerStage == 0) {
+  float c[Shape::kSums];
+  for (int step = first; step < end; ++step) {
+    const int stage = step / kPerStage;
+    if (step == first || step % kPerStage == 0) {
       ring.fill(stage + Ring<Shape>::kAhead);
       in = ring.wait(stage);
     }
-    const Weights now = weights;
-    if (unit + 1 < end) weights.load(unit + 1);
-    multiply_unit<Weights, Shape>(a, now, in, unit, sums);
-    if ((unit + 1) % units_per_block == 0) sums.close_groups((unit + 1) / units_per_block);
-    if (unit + 1 == end || (unit + 1) % kPerStage == 0) ring.release(stage);
+    const Fragments<F, kUnit> now = weights;
+    if (step + 1 < end) weights.load(step + 1);
+    multiply_step<F>(a, now, in, step, c, sums);
+    if ((step + 1) % per_block == 0) sums.close_groups((step + 1) / per_block);
+    if (step + 1 == end || (step + 1) % kPerStage == 0) ring.release(stage);
   }
   if constexpr (Shape::kSplit > 1) join_splits(sums, split);
   if (split == 0) store_tile<Shape>(a, sums.open, row);

@@ -3,18 +3,12 @@
 // Included by the kernels' units only.
 #pragma once
 #include "backend/gpu/kernels/args.h"
+#include "backend/gpu/kernels/prompt_shapes.h"
 #include "backend/gpu/kernels/tiles.h"
 #include "base/math.h"
 #include "quant/activation.h"
 
 namespace juno::gpu {
-
-inline constexpr int kPanelTokens = 8;    // rows of a panel
-inline constexpr int kStageDepth = 128;   // elements that are multiplied between two looks at shared memory
-inline constexpr int kMostTileRows = 64;  // rows of activations one block serves; d is padded to a multiple
-
-JUNO_BOTH constexpr int64_t padded_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-JUNO_BOTH constexpr int64_t panel_stages(int64_t k) { return padded_to(k, kStageDepth) / kStageDepth; }
 
 // One lane of four takes a quarter of a unit's packed words, word w of a cell of 32 being the elements 4w .. 4w+3 and
 // 16+4w .. 16+4w+3. This is the element of a unit of kUnit that lane's i-th weight is, i < kUnit / 4: of each word the

@@ -5,34 +5,11 @@
 #pragma once
 #include "backend/gpu/kernels/args.h"
 #include "backend/gpu/kernels/gpu.h"
+#include "backend/gpu/kernels/prompt_shapes.h"
 #include "base/half.h"
 #include "base/math.h"
 
 namespace juno::gpu {
-
-// kDim: at least key_dim and value_dim; 64, 128 or 256. Query rows are pairs (position, head of the group).
-template <int kDim_>
-struct PromptShape {
-  static constexpr int kDim = kDim_;
-  static constexpr int kThreads = kDim > 128 ? 256 : 128;
-  static constexpr int kRows = 64;                       // query rows of a tile
-  static constexpr int kSlots = 64;                      // positions of a chunk
-  static constexpr int kPitch = 64;                      // floats of a line of rows or slots
-  static constexpr int kScoreRows = kRows / (kThreads / 8);  // rows of a thread's scores; slots are 2 times 4
-  static constexpr int kRuns = kDim / 8;
-  static constexpr int kDepth = kRuns == 8 ? 3 : kRuns == 16 ? 4 : 5;
-  static constexpr int kValueRows = kRows / (kThreads / 16);  // patch of the outputs: rows times kDim / 16
-  static constexpr int kValueColumns = kDim / 16;
-  // In shared memory, floats.
-  static constexpr int kQ = 0;                             // [kDim, rows]
-  static constexpr int kK = kQ + kDim * kPitch;            // [kDim, slots]
-  static constexpr int kV = kK + kDim * kPitch;            // [kSlots, kDim]
-  static constexpr int kWeights = kV + kSlots * kDim;      // [kSlots, kPitch], as weight_at says
-  static constexpr int kKeep = kWeights + kSlots * kPitch;  // [kRows] each
-  static constexpr int kTake = kKeep + kRows;
-  static constexpr int kTotal = kTake + kRows;
-  static constexpr int kShared = (kTotal + kRows) * 4;
-};
 
 struct alignas(8) Floats2 {
   float x[2];
@@ -45,18 +22,26 @@ JUNO_GPU float power_of_2(int32_t n) {
   return n < -100 ? 0.0f : float_of(static_cast<uint32_t>(n + 127) << 23);
 }
 
-struct PromptTile {
-  int first_row, rows;        // of the batch
-  int position, group;        // of the first row; query heads that share a head of the cache
-  int kv_head, first_page;
+// Whether row `row` goes on where row - 1 ends, in the same sequence.
+JUNO_GPU bool goes_on(const Places& at, int row) {
+  return at.positions[row] >= 0 && at.positions[row - 1] + 1 == at.positions[row] &&
+         at.first_page[row - 1] == at.first_page[row];
+}
+JUNO_GPU bool in_run(const Places& at, int row, int rows) {
+  return (row > 0 && goes_on(at, row)) || (row + 1 < rows && goes_on(at, row + 1));
+}
 
-  JUNO_GPU PromptTile(const PromptArgs& a, int index) {
-    first_row = a.tiles[2 * index];
-    rows = a.tiles[2 * index + 1];
+// Rows of one run, with all heads that share a head of the cache: query row r is head r % group of row r / group.
+struct PromptTile {
+  int first_row, rows;  // of the batch
+  int position, group, kv_head, first_page;
+
+  JUNO_GPU PromptTile(const PromptArgs& a, int first, int end) : first_row(first), rows(1) {
+    while (first + rows < end && goes_on(a.places, first + rows)) ++rows;
+    position = a.places.positions[first];
     group = a.heads / a.places.kv_heads;
     kv_head = block_y();
-    position = rows > 0 ? a.places.positions[first_row] : 0;
-    first_page = rows > 0 ? a.places.first_page[first_row] : 0;
+    first_page = a.places.first_page[first];
   }
   JUNO_GPU bool has(int r) const { return r < rows * group; }
   JUNO_GPU int position_of(int r) const { return position + r / group; }
@@ -297,12 +282,8 @@ JUNO_UNROLL
   }
 };
 
-// Grid: (tiles, heads of the cache). Later tiles see more, so they begin first.
 template <class Shape>
-JUNO_GPU void attend_prompt(const PromptArgs& a) {
-  wait_dependency();
-  const PromptTile tile(a, a.tile_count - 1 - block_x());
-  if (tile.rows == 0) return;
+JUNO_GPU void attend_tile(const PromptArgs& a, const PromptTile& tile) {
   float* const memory = shared<float>();
   load_queries<Shape>(a, tile, memory + Shape::kQ);
   constexpr int kScoreRows = Shape::kScoreRows;
@@ -344,6 +325,24 @@ JUNO_UNROLL
   }
   barrier();
   outputs.store(a, tile, value_row);
+}
+
+// Grid: (tiles of rows, heads of the cache). Later rows see more, so they begin first.
+template <class Shape>
+JUNO_GPU void attend_prompt(const PromptArgs& a) {
+  wait_dependency();
+  const int share = Shape::kRows * a.places.kv_heads / a.heads;
+  const int begin = (blocks_x() - 1 - block_x()) * share;
+  const int end = begin + share < a.rows ? begin + share : a.rows;
+  for (int row = begin; row < end;) {
+    if (!in_run(a.places, row, a.rows)) {
+      ++row;
+      continue;
+    }
+    const PromptTile tile(a, row, end);
+    attend_tile<Shape>(a, tile);
+    row += tile.rows;
+  }
 }
 
 }  // namespace juno::gpu
