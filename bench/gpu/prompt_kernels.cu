@@ -186,7 +186,7 @@ __global__ void count_wrong_attention(PromptArgs a, int rows, int stride, uint32
   float o[256], c[256];
   float l = 0;
   int32_t n = 0;
-  const int first = first_seen(position, a.window);
+  const int first = window_begin(position, a.window);
   const float* q = a.q + (int64_t{r} * a.heads + head) * at.key_dim;
   for (int chunk = first / 64; chunk <= position / 64; ++chunk) {
     const int start = chunk * 64, begin = max(first - start, 0), end = min(position - start + 1, 64);

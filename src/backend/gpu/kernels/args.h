@@ -117,6 +117,7 @@ struct AttendArgs {
   int32_t window = 0;  // 0: none
   int32_t capped = 0;
   float before = 0, after = 0;  // ops::ScoreScale
+  int32_t skip_runs = 0;        // leave rows alone that attend_prompt serves
 };
 
 enum class Elementwise : int32_t { kAdd, kScale, kSoftcap, kGated, kCopy };

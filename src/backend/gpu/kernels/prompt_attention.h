@@ -6,6 +6,7 @@
 #include "backend/gpu/kernels/args.h"
 #include "backend/gpu/kernels/gpu.h"
 #include "backend/gpu/kernels/prompt_shapes.h"
+#include "backend/gpu/kernels/runs.h"
 #include "base/half.h"
 #include "base/math.h"
 
@@ -20,15 +21,6 @@ inline constexpr float kFirstChunk = -1, kUnseen = -2;
 
 JUNO_GPU float power_of_2(int32_t n) {
   return n < -100 ? 0.0f : float_of(static_cast<uint32_t>(n + 127) << 23);
-}
-
-// Whether row `row` goes on where row - 1 ends, in the same sequence.
-JUNO_GPU bool goes_on(const Places& at, int row) {
-  return at.positions[row] >= 0 && at.positions[row - 1] + 1 == at.positions[row] &&
-         at.first_page[row - 1] == at.first_page[row];
-}
-JUNO_GPU bool in_run(const Places& at, int row, int rows) {
-  return (row > 0 && goes_on(at, row)) || (row + 1 < rows && goes_on(at, row + 1));
 }
 
 // Rows of one run, with all heads that share a head of the cache: query row r is head r % group of row r / group.
@@ -50,7 +42,8 @@ struct PromptTile {
   }
 };
 
-JUNO_GPU int first_seen(int position, int window) {
+// The first position that `position` sees.
+JUNO_GPU int window_begin(int position, int window) {
   return window != 0 && position - window + 1 > 0 ? position - window + 1 : 0;
 }
 
@@ -221,7 +214,7 @@ JUNO_UNROLL
 
 // A thread's outputs: kValueRows neighbouring rows, columns in fours kDim / ... apart.
 template <class Shape>
-struct Outputs {
+struct PromptOutputs {
   static constexpr int kRows = Shape::kValueRows, kColumns = Shape::kValueColumns;
   static constexpr int kFours = kColumns / 4;
   float all[kRows][kColumns] = {};
@@ -237,7 +230,7 @@ struct Outputs {
 JUNO_UNROLL
     for (int i = 0; i < kRows; ++i) {
       const int position = tile.position_of(r0 + i);
-      low[i] = first_seen(position, a.window) - start;
+      low[i] = window_begin(position, a.window) - start;
       high[i] = position - start;
     }
     for (int s = begin; s < end; ++s) {
@@ -289,8 +282,8 @@ JUNO_GPU void attend_tile(const PromptArgs& a, const PromptTile& tile) {
   constexpr int kScoreRows = Shape::kScoreRows;
   const int score_row = (warp() * 4 + lane() / 8) * kScoreRows, value_row = thread() / 16 * Shape::kValueRows;
   RowState states[kScoreRows];
-  Outputs<Shape> outputs;
-  const int last = tile.position + tile.rows - 1, first = first_seen(tile.position, a.window);
+  PromptOutputs<Shape> outputs;
+  const int last = tile.position + tile.rows - 1, first = window_begin(tile.position, a.window);
   for (int chunk = first / Shape::kSlots; chunk <= last / Shape::kSlots; ++chunk) {
     const int start = chunk * Shape::kSlots;
     const int slots = last - start + 1 < Shape::kSlots ? last - start + 1 : Shape::kSlots;
@@ -306,7 +299,7 @@ JUNO_UNROLL
         float row[8];
 JUNO_UNROLL
         for (int j = 0; j < 8; ++j) row[j] = dots.sum[8 * i + j];
-        const int position = tile.position_of(score_row + i), seen = first_seen(position, a.window) - start;
+        const int position = tile.position_of(score_row + i), seen = window_begin(position, a.window) - start;
         const int end = !tile.has(score_row + i) || position < start ? 0
                         : position - start + 1 < Shape::kSlots       ? position - start + 1
                                                                      : Shape::kSlots;
@@ -315,7 +308,7 @@ JUNO_UNROLL
     }
     barrier();
     const int begin = first - start > 0 ? first - start : 0;
-    const bool whole = start + Shape::kSlots - 1 <= tile.position && first_seen(last, a.window) <= start;
+    const bool whole = start + Shape::kSlots - 1 <= tile.position && window_begin(last, a.window) <= start;
     if (whole) outputs.template add_chunk<false>(a, tile, start, 0, Shape::kSlots, value_row);
     else outputs.template add_chunk<true>(a, tile, start, begin, slots, value_row);
   }
