@@ -7,6 +7,7 @@
 #include "backend/gpu/kernels/attention.h"
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/matvec.h"
+#include "backend/gpu/kernels/prompt.h"
 #include "backend/gpu/kernels/rows.h"
 #include "base/error.h"
 
