@@ -19,10 +19,11 @@
   X(repack, RepackArgs, 256, 1)
 
 // By the rows of activations that one pass over the weights serves.
-#define JUNO_MATVEC_KERNELS(X)    \
-  X(matvec_1, MatvecArgs, 256, 2) \
-  X(matvec_2, MatvecArgs, 256, 2) \
-  X(matvec_4, MatvecArgs, 256, 1) \
+#define JUNO_MATVEC_FEW_KERNELS(X) \
+  X(matvec_1, MatvecArgs, 256, 2)  \
+  X(matvec_2, MatvecArgs, 256, 2)
+#define JUNO_MATVEC_MORE_KERNELS(X) \
+  X(matvec_4, MatvecArgs, 256, 1)   \
   X(matvec_8, MatvecArgs, 256, 1)
 
 #define JUNO_ATTENTION_KERNELS(X) \
@@ -38,36 +39,44 @@
 #define JUNO_MANY(X, format, unit)              \
   X(wide_##format##_##unit, ManyArgs, 256, 1)   \
   X(narrow_##format##_##unit, ManyArgs, 512, 1)
-#define JUNO_PROMPT_KERNELS(X)            \
-  X(round_panels, RoundArgs, 256, 1)      \
+#define JUNO_PROMPT_KERNELS(X)             \
+  X(round_panels, RoundArgs, 256, 1)       \
   X(attend_prompt_64, PromptArgs, 128, 2)  \
   X(attend_prompt_128, PromptArgs, 128, 2) \
-  X(attend_prompt_256, PromptArgs, 256, 1) \
-  JUNO_MANY(X, Q8_0, 32)                  \
-  JUNO_MANY(X, Q4_0, 32)                  \
-  JUNO_MANY(X, Q4_1, 32)                  \
-  JUNO_MANY(X, Q5_0, 32)                  \
-  JUNO_MANY(X, Q5_1, 32)                  \
-  JUNO_MANY(X, Q2_K, 128)                 \
-  JUNO_MANY(X, Q2_K, 32)                  \
-  JUNO_MANY(X, Q3_K, 128)                 \
-  JUNO_MANY(X, Q3_K, 32)                  \
-  JUNO_MANY(X, Q4_K, 128)                 \
-  JUNO_MANY(X, Q4_K, 32)                  \
-  JUNO_MANY(X, Q5_K, 64)                  \
-  JUNO_MANY(X, Q5_K, 32)                  \
-  JUNO_MANY(X, Q6_K, 32)                  \
-  JUNO_MANY(X, IQ4_NL, 32)                \
-  JUNO_MANY(X, IQ4_XS, 32)                \
-  JUNO_MANY(X, MXFP4, 32)                 \
-  JUNO_MANY(X, TQ2_0, 128)                \
+  X(attend_prompt_256, PromptArgs, 256, 1)
+// In several units, so that they compile side by side.
+#define JUNO_MANY_32_KERNELS(X) \
+  JUNO_MANY(X, Q8_0, 32)        \
+  JUNO_MANY(X, Q4_0, 32)        \
+  JUNO_MANY(X, Q4_1, 32)        \
+  JUNO_MANY(X, Q5_0, 32)        \
+  JUNO_MANY(X, Q5_1, 32)        \
+  JUNO_MANY(X, IQ4_NL, 32)      \
+  JUNO_MANY(X, MXFP4, 32)
+#define JUNO_MANY_LONG_KERNELS(X) \
+  JUNO_MANY(X, Q2_K, 128)         \
+  JUNO_MANY(X, Q3_K, 128)         \
+  JUNO_MANY(X, Q4_K, 128)         \
+  JUNO_MANY(X, Q5_K, 64)          \
+  JUNO_MANY(X, Q6_K, 32)          \
+  JUNO_MANY(X, IQ4_XS, 32)        \
+  JUNO_MANY(X, TQ2_0, 128)
+#define JUNO_MANY_SHORT_KERNELS(X) \
+  JUNO_MANY(X, Q2_K, 32)           \
+  JUNO_MANY(X, Q3_K, 32)           \
+  JUNO_MANY(X, Q4_K, 32)           \
+  JUNO_MANY(X, Q5_K, 32)           \
   JUNO_MANY(X, TQ2_0, 32)
 
-#define JUNO_KERNELS(X)     \
-  JUNO_ROW_KERNELS(X)       \
-  JUNO_MATVEC_KERNELS(X)    \
-  JUNO_ATTENTION_KERNELS(X) \
-  JUNO_PROMPT_KERNELS(X)
+#define JUNO_KERNELS(X)       \
+  JUNO_ROW_KERNELS(X)         \
+  JUNO_MATVEC_FEW_KERNELS(X)  \
+  JUNO_MATVEC_MORE_KERNELS(X) \
+  JUNO_ATTENTION_KERNELS(X)   \
+  JUNO_PROMPT_KERNELS(X)      \
+  JUNO_MANY_32_KERNELS(X)     \
+  JUNO_MANY_LONG_KERNELS(X)   \
+  JUNO_MANY_SHORT_KERNELS(X)
 
 namespace juno::gpu {
 

@@ -2,4 +2,4 @@
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/matvec.h"
 
-JUNO_MATVEC_KERNELS(JUNO_DEFINE_KERNEL)
+JUNO_MATVEC_MORE_KERNELS(JUNO_DEFINE_KERNEL)
