@@ -5,7 +5,7 @@
 namespace juno::gpu::host {
 namespace {
 
-constexpr Entry kEntries[] = {JUNO_MATVEC_FEW_KERNELS(JUNO_ENTRY) JUNO_MATVEC_MORE_KERNELS(JUNO_ENTRY)};
+constexpr Entry kEntries[] = {JUNO_MATVEC_KERNELS(JUNO_ENTRY)};
 
 }  // namespace
 
