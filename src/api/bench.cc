@@ -31,12 +31,15 @@ Json load_average() {
 
 std::string now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
-// Measured before and after the models: the better of both is the limit, for neighbours come and go.
+// Measured before and after the models: the better of both is the limit, for neighbours come and go. Those of
+// a GPU are not measured: they are 0, and so are the shares of them.
 class Limits {
  public:
-  Limits(const std::string& isa, int threads) : isa_(isa), threads_(threads) {}
+  explicit Limits(const ops::Executor& ops)
+      : cpu_(ops.backend() == "cpu"), isa_(ops.isa()), threads_(ops.threads()) {}
 
   void measure() {
+    if (!cpu_) return;
     rates_.push_back(cpu::measure_rates(isa_, threads_, host_memory().usable() / kProbeMemory));
   }
   double read() const { return best(&cpu::Rates::read); }
@@ -59,6 +62,7 @@ class Limits {
     return most;
   }
 
+  bool cpu_;
   std::string isa_;
   int threads_;
   std::vector<cpu::Rates> rates_;
@@ -67,8 +71,11 @@ class Limits {
 void add_shares(Json& models, const Limits& limits) {
   for (Json& model : models) {
     for (Json& test : model["tests"]) {
-      test["bandwidth_share"] = test["weight_bytes_per_second"].get<double>() / limits.read();
-      test["multiply_add_share"] = test["multiply_adds_per_second"].get<double>() / limits.multiply_add();
+      const auto share = [&](const char* of, double most) {
+        return most > 0 ? test[of].get<double>() / most : 0.0;
+      };
+      test["bandwidth_share"] = share("weight_bytes_per_second", limits.read());
+      test["multiply_add_share"] = share("multiply_adds_per_second", limits.multiply_add());
     }
   }
 }
@@ -141,7 +148,7 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
     const FpEnv mode;
     const SessionOptions& first = models.front();
     const auto ops = take(open_backend(first.backend, {.threads = first.threads, .isa = first.isa}));
-    Limits limits(std::string(ops->isa()), ops->threads());
+    Limits limits(*ops);
     Json report = {
         {"juno_bench", kForm},
         {"date", now()},

@@ -310,7 +310,11 @@ void CudaRuntime::enqueue(const Launch& launch) {
                             .attributes = &overlap,
                             .attribute_count = overlaps_ ? 1u : 0u};
   void* arguments[] = {const_cast<std::byte*>(launch.args)};
-  check(driver_.cuLaunchKernelEx(&config, kernel.function, arguments, nullptr), "starting a kernel");
+  const Status status = driver_.cuLaunchKernelEx(&config, kernel.function, arguments, nullptr);
+  if (status != kSuccess) [[unlikely]]
+    check(status, fmt::format("starting {} on {} x {} x {} blocks of {} threads with {} bytes",
+                              kernel_names()[static_cast<size_t>(launch.kernel)], launch.grid.x,
+                              launch.grid.y, launch.grid.z, launch.threads, launch.shared));
 }
 
 std::unique_ptr<gpu::Graph> CudaRuntime::capture(std::span<const Launch> launches) {
