@@ -115,7 +115,7 @@ JUNO_GPU void add_values(const uint16_t* values, int dim, const float* weights, 
 // ---- a block
 // ------------------------------------------------------------------------------------------------
 inline constexpr int kHeadTile = 4;  // query heads at a time
-inline constexpr int kMine = 8;      // pairs of elements that one thread may have to keep
+inline constexpr int kMine = 4;      // pairs of elements that one thread may have to keep
 
 // Shared memory of attend: scores, sums, values.
 struct AttendShared {

@@ -18,12 +18,17 @@
   X(finite, FiniteArgs, 256, 1)        \
   X(repack, RepackArgs, 256, 1)
 
-// By the rows of activations that one pass over the weights serves.
-#define JUNO_MATVEC_KERNELS(X)    \
-  X(matvec_1, MatvecArgs, 256, 2) \
-  X(matvec_2, MatvecArgs, 256, 2) \
-  X(matvec_4, MatvecArgs, 256, 1) \
-  X(matvec_8, MatvecArgs, 256, 1)
+// By the rows of activations that one pass over the weights serves; each its own .cu, for they take long to
+// compile.
+#define JUNO_MATVEC_1_KERNELS(X) X(matvec_1, MatvecArgs, 512, 1)
+#define JUNO_MATVEC_2_KERNELS(X) X(matvec_2, MatvecArgs, 512, 1)
+#define JUNO_MATVEC_4_KERNELS(X) X(matvec_4, MatvecArgs, 256, 1)
+#define JUNO_MATVEC_8_KERNELS(X) X(matvec_8, MatvecArgs, 256, 1)
+#define JUNO_MATVEC_KERNELS(X) \
+  JUNO_MATVEC_1_KERNELS(X)     \
+  JUNO_MATVEC_2_KERNELS(X)     \
+  JUNO_MATVEC_4_KERNELS(X)     \
+  JUNO_MATVEC_8_KERNELS(X)
 
 #define JUNO_ATTENTION_KERNELS(X) \
   X(attend, AttendArgs, 256, 2)   \
