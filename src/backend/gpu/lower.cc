@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "backend/gpu/kernels/prompt_shapes.h"
 #include "backend/gpu/plan.h"
 #include "backend/gpu/plan_prompt.h"
-#include "backend/gpu/kernels/prompt_shapes.h"
 #include "backend/gpu/repack.h"
 #include "ops/rope_table.h"
 #include "ops/weight.h"
@@ -160,8 +160,7 @@ bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
                   .y_stride = part.y_stride};
     if (a.epilogue == Epilogue::kGated) {
       many.y_stride = part.weight.rows;
-      many.y = gated[i] =
-          take<float>(static_cast<size_t>(x.tokens) * static_cast<size_t>(part.weight.rows));
+      many.y = gated[i] = take<float>(static_cast<size_t>(x.tokens) * static_cast<size_t>(part.weight.rows));
     }
     add(plan(many));
   }

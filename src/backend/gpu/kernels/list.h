@@ -34,8 +34,8 @@
   X(attend, AttendArgs, 256, 2)   \
   X(attend_merge, AttendArgs, 128, 1)
 
-// Many tokens: attention of prompts, and products on tensor cores. Y(X, format, elements of K in a step): a format's own
-// unit of docs/numerics.md §3 and, where that is larger, 32 for rows whose blocks are smaller.
+// Many tokens: attention of prompts, and products on tensor cores. Y(X, format, elements of K in a step): a
+// format's own unit of docs/numerics.md §3 and, where that is larger, 32 for rows whose blocks are smaller.
 #define JUNO_PROMPT_KERNELS(X)             \
   X(round_panels, RoundArgs, 256, 1)       \
   X(attend_prompt_64, PromptArgs, 128, 2)  \
