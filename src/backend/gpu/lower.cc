@@ -142,7 +142,6 @@ bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
     round.x = normed;
   }
   Panels of_unit[kStageDepth / 32 + 1] = {};
-  float* gated[2] = {};
   for (int i = 0; i < a.part_count; ++i) {
     const MatvecPart& part = a.parts[i];
     round.unit = many_unit(part.weight.format, a.k);
@@ -158,19 +157,8 @@ bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
                   .residual = a.epilogue == Epilogue::kAdd ? a.residual : nullptr,
                   .y = part.y,
                   .y_stride = part.y_stride};
-    if (a.epilogue == Epilogue::kGated) {
-      many.y_stride = part.weight.rows;
-      many.y = gated[i] = take<float>(static_cast<size_t>(x.tokens) * static_cast<size_t>(part.weight.rows));
-    }
     add(plan(many));
   }
-  if (a.epilogue == Epilogue::kGated)
-    add(plan(ElementArgs{.what = Elementwise::kGated,
-                         .a = gated[0],
-                         .b = gated[1],
-                         .y = a.parts[0].y,
-                         .act = a.act,
-                         .n = int64_t{x.tokens} * a.parts[0].weight.rows}));
   return true;
 }
 
@@ -201,7 +189,11 @@ void Lowerer::operator()(const LinearStep& s) {
                        .k = a.k,
                        .block = a.block,
                        .planes = a.planes};
-  if (!format.is_float && a.tokens * a.planes > kMatvecRows && many_products(a, x)) return;
+  if (!format.is_float && a.tokens * a.planes > kMatvecRows && many_products(a, x)) {
+    if (s.gated) (*this)(ElementStep{Elementwise::kGated, s.gated, s.parts[0].y, s.parts[1].y, 0, s.act});
+    return;
+  }
+  if (s.gated) a.parts[0].y = s.gated.f32();
   input(a, x, format.is_float);
   products(a);
 }

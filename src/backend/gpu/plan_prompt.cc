@@ -21,12 +21,12 @@ struct Many {
   Kernel wide, narrow;
 };
 constexpr Many kMany[] = {
-#define JUNO_MANY_ENTRY(X, F, unit)                    \
+#define JUNO_MANY_ENTRY(F, unit)                       \
   {                                                    \
       quant::F::gguf_id,         unit,                 \
       quant::kUnit<quant::F>,    quant::F::block_size, \
       Kernel::wide_##F##_##unit, Kernel::narrow_##F##_##unit},
-    JUNO_MANY_FORMATS(JUNO_MANY_ENTRY, )
+    JUNO_MANY_FORMATS(JUNO_MANY_ENTRY)
 #undef JUNO_MANY_ENTRY
 };
 

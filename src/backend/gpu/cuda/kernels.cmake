@@ -10,7 +10,7 @@ file(MAKE_DIRECTORY ${work})
 
 # What the kernels are made of. A change of any of it makes the committed image stale.
 file(GLOB units CONFIGURE_DEPENDS ${here}/*.cu)
-file(GLOB texts CONFIGURE_DEPENDS ${here}/../kernels/*.h ${here}/gpu.h ${CMAKE_SOURCE_DIR}/src/quant/*.h
+file(GLOB texts CONFIGURE_DEPENDS ${here}/../kernels/*.h ${here}/gpu.h ${here}/tiles.h ${CMAKE_SOURCE_DIR}/src/quant/*.h
      ${CMAKE_SOURCE_DIR}/src/base/portable.h ${CMAKE_SOURCE_DIR}/src/base/math.h ${CMAKE_SOURCE_DIR}/src/base/half.h
      ${CMAKE_SOURCE_DIR}/src/base/math_double.h ${CMAKE_SOURCE_DIR}/src/base/sin_cos.h)
 set(sums "")

@@ -7,14 +7,14 @@
 
 namespace juno::gpu {
 
-#define JUNO_MANY_BODIES(X, format, unit)                     \
+#define JUNO_MANY_BODIES(format, unit)                        \
   JUNO_GPU void wide_##format##_##unit(const ManyArgs& a) {   \
     multiply_many<quant::format, unit, WideShape>(a);         \
   }                                                           \
   JUNO_GPU void narrow_##format##_##unit(const ManyArgs& a) { \
     multiply_many<quant::format, unit, NarrowShape>(a);       \
   }
-JUNO_MANY_FORMATS(JUNO_MANY_BODIES, )
+JUNO_MANY_FORMATS(JUNO_MANY_BODIES)
 #undef JUNO_MANY_BODIES
 
 JUNO_GPU void attend_prompt_64(const PromptArgs& a) { attend_prompt<PromptShape<64>>(a); }

@@ -2,4 +2,4 @@
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/prompt.h"
 
-JUNO_MANY_OF_32(JUNO_MANY_KERNELS, JUNO_DEFINE_KERNEL)
+JUNO_MANY_LONG_KERNELS(JUNO_DEFINE_KERNEL)

@@ -2,4 +2,4 @@
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/prompt.h"
 
-JUNO_MANY_OF_SMALL(JUNO_MANY_KERNELS, JUNO_DEFINE_KERNEL)
+JUNO_MANY_32_KERNELS(JUNO_DEFINE_KERNEL)
