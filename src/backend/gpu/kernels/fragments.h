@@ -76,6 +76,10 @@ class Fragments {
       d[i] = scales.d;
       typename L::Raw raw = raw_[i];
       if constexpr (kWords < 4) skip_words_of(raw, lane() % 4 * kWords % 4);
+      if constexpr (kNibbles) {
+        expand_nibbles(raw.q, scale_pair(scales.s[0], 0, 0), i, to);
+        continue;
+      }
       uint32_t words[8];
       L::words(raw, words);
       JUNO_UNROLL
@@ -109,6 +113,25 @@ class Fragments {
   }
 
  private:
+  // Straight from nibbles, the upper ones as they stand: 1024 + 16 q, under a sixteenth of the scale.
+  static constexpr bool kNibbles =
+      std::is_same_v<F, quant::Q4_K> || std::is_same_v<F, quant::Q4_0> || std::is_same_v<F, quant::Q4_1>;
+  JUNO_GPU static void expand_nibbles(const Quad32& q, uint32_t scale, int row,
+                                      uint32_t (&to)[kParts * kUnit / 16][4]) {
+    const uint32_t upper = fma_halves(scale, both(0x2c00), 0);  // scale / 16
+    const uint32_t less = fma_halves(scale, integer_pair(-1024 - L::kOffset), 0);
+    const uint32_t less_upper = fma_halves(scale, integer_pair(-64 - L::kOffset), 0);
+    JUNO_UNROLL
+    for (int w = 0; w < kWords; ++w) {
+      JUNO_UNROLL
+      for (int odd = 0; odd < 2; ++odd) {
+        const uint32_t x = q.x[w] >> (8 * odd);
+        to[2 * w][2 * odd + row] = fma_halves((x & 0x000f000fu) | 0x64006400u, scale, less);
+        to[2 * w + 1][2 * odd + row] = fma_halves((x & 0x00f000f0u) | 0x64006400u, upper, less_upper);
+      }
+    }
+  }
+
   JUNO_GPU static uint32_t scale_pair(uint32_t bytes, int half, int part) {
     if constexpr (L::kSub == SubScales::kNone) return integer_pair(1);
     if constexpr (kParts == 2) bytes &= part == 0 ? 0xfefefefeu : 0x01010101u;

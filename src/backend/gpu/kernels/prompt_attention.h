@@ -101,9 +101,8 @@ struct Dots {
   JUNO_GPU void add_run(const float* q, const float* k, int elements) {
     JUNO_UNROLL
     for (float& s : sum) s = 0;
-    JUNO_UNROLL
-    for (int e = 0; e < 8; ++e) {
-      if (e >= elements) break;
+    JUNO_UNROLL_BY(4)
+    for (int e = 0; e < elements; ++e) {
       float row[kRows];
       JUNO_UNROLL
       for (int i = 0; i < kRows; i += 2) {
