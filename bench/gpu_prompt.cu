@@ -5,13 +5,14 @@
 namespace juno::gpu {
 
 using namespace quant;
-using W2 = ManyShape<8, 2, 1, 4, 2>;   // 128 rows, 64 tokens
-using W2R = ManyShape<8, 2, 1, 4, 3>;  // the whole tree in registers
-using W3 = ManyShape<8, 3, 1, 4, 1>;   // 192 rows
-using W4 = ManyShape<8, 4, 1, 2, 0>;   // 256 rows
-using T2 = ManyShape<16, 2, 1, 2, 1>;  // 128 rows, 128 tokens
-using N4 = ManyShape<4, 1, 4, 3, 2>;   // 64 rows, 32 tokens, K in four
-using N2 = ManyShape<2, 1, 4, 3, 2>;   // 16 tokens
+using W2 = ManyShape<8, 2, 1, 4, 2>;         // 128 rows, 64 tokens
+using W2R = ManyShape<8, 2, 1, 4, 3>;        // the whole tree in registers
+using W2A = ManyShape<8, 2, 1, 4, 1, true>;  // minima in registers of their own
+using W3 = ManyShape<8, 3, 1, 4, 1>;         // 192 rows
+using W4 = ManyShape<8, 4, 1, 2, 0>;         // 256 rows
+using T2 = ManyShape<16, 2, 1, 2, 1>;        // 128 rows, 128 tokens
+using N4 = ManyShape<4, 1, 4, 3, 2>;         // 64 rows, 32 tokens, K in four
+using N2 = ManyShape<2, 1, 4, 3, 2>;         // 16 tokens
 
 inline constexpr Size kSquare{4096, 4096, 2048}, kWide{14336, 4096, 2048}, kDeep{4096, 14336, 2048};
 
@@ -37,6 +38,7 @@ void part(Run& run, std::integral_constant<int, 1>) {
 void part(Run& run, std::integral_constant<int, 2>) {
   for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W4, 1>("4x64x64", s);
   for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W2R, 1>("2x64x64 regs", s);
+  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W2A, 1>("2x64x64 apart", s);
 }
 #elif JUNO_PART == 3
 void part(Run& run, std::integral_constant<int, 3>) {

@@ -151,30 +151,42 @@ template <class F, class Weights, class Shape>
 JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const unsigned char* in, int step,
                             float (&c)[Shape::kSums], GroupSums<Shape>& sums) {
   constexpr int kUnit = Weights::kUnit, kSteps = kUnit / 16;
+  constexpr bool kApart = Weights::kMinima && Shape::kMinimaApart;
   const int unit = quant::kUnit<F> < a.block ? quant::kUnit<F> : a.block;
   const int at = step % (kStageDepth / kUnit), block = at * kUnit / a.block;  // in the stage
+  const bool ends_unit = quant::kUnit<F> == kUnit || (at + 1) * kUnit % unit == 0;
+  const bool ends_block = (at + 1) * kUnit % a.block == 0;
   const float* d = reinterpret_cast<const float*>(in + Shape::kD) + block * Shape::kTokens + lane() % 4 * 2;
-  float scale[2];
-  uint32_t fragments[Weights::kParts * kSteps][4];
+  float scale[2], minimum_scale[2], low[kApart ? Shape::kSums : 1];
+  uint32_t fragments[Weights::kParts * kSteps][4], minima[2];
   weights.expand(fragments, scale);
+  if constexpr (Weights::kMinima)
+    weights.minima(step / (kStageDepth / kUnit), lane() % 4 * 32 / a.block == block, minima, minimum_scale);
   const bool fresh = quant::kUnit<F> == kUnit || at * kUnit % unit == 0;
   products_begin();
   JUNO_UNROLL
   for (int i = 0; i < Weights::kParts * kSteps; ++i)
     multiply<Shape::kGroupBytes>(c, fragments[i], in + (at * kSteps + i % kSteps) * 256, fresh && i == 0);
   products_end();
-  products_wait<0>(c);
-  if (quant::kUnit<F> != kUnit && (at + 1) * kUnit % unit != 0) return;
-  scale_in(sums.open, c, scale, d);
-  if constexpr (Weights::kMinima) {
-    if ((at + 1) * kUnit % a.block != 0) return;
-    uint32_t minima[2];
-    weights.minima(step / (kStageDepth / kUnit), lane() % 4 * 32 / a.block == block, minima, scale);
-    products_begin();
-    multiply_half<128>(c, minima, in + Shape::kH);
+  if constexpr (kApart) {
+    multiply_half<128>(low, minima, in + Shape::kH);
     products_end();
+    products_wait<1>(c);
+  } else {
     products_wait<0>(c);
-    scale_in(sums.open, c, scale, d);
+  }
+  if (ends_unit) scale_in(sums.open, c, scale, d);
+  if constexpr (Weights::kMinima) {
+    if constexpr (kApart) {
+      products_wait<0>(low);
+      if (ends_block) scale_in(sums.open, low, minimum_scale, d);
+    } else if (ends_block) {
+      products_begin();
+      multiply_half<128>(c, minima, in + Shape::kH);
+      products_end();
+      products_wait<0>(c);
+      scale_in(sums.open, c, minimum_scale, d);
+    }
   }
 }
 
