@@ -21,9 +21,11 @@ struct Many {
   Kernel wide, narrow;
 };
 constexpr Many kMany[] = {
-#define JUNO_MANY_ENTRY(F, unit) \
-  {quant::F::gguf_id, unit, quant::kUnit<quant::F>, quant::F::block_size, Kernel::wide_##F##_##unit, \
-   Kernel::narrow_##F##_##unit},
+#define JUNO_MANY_ENTRY(F, unit)                       \
+  {                                                    \
+      quant::F::gguf_id,         unit,                 \
+      quant::kUnit<quant::F>,    quant::F::block_size, \
+      Kernel::wide_##F##_##unit, Kernel::narrow_##F##_##unit},
     JUNO_MANY_FORMATS(JUNO_MANY_ENTRY)
 #undef JUNO_MANY_ENTRY
 };

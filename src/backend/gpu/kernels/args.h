@@ -218,7 +218,8 @@ struct MatvecArgs {
   int32_t pairs = 0, inputs_shared = 1;
 };
 
-// Activations of many tokens for tensor cores (panels.h). Rows as in Rounded, in panels of eight; k in stages of 128.
+// Activations of many tokens for tensor cores (panels.h). Rows as in Rounded, in panels of eight; k in stages
+// of 128.
 struct Panels {
   uint16_t* q = nullptr;  // [panels, stages, 16 pieces, 8 rows, 8], halves
   uint16_t* h = nullptr;  // [panels, stages, 8 rows, 8], halves: sums of 16

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of JUNO_PROMPT_KERNELS. Included by the kernels' units only.
+// The kernels of prompts and of many tokens. Included by the kernels' units only.
 #pragma once
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/many.h"
@@ -7,9 +7,13 @@
 
 namespace juno::gpu {
 
-#define JUNO_MANY_BODIES(format, unit)                                                                      \
-  JUNO_GPU void wide_##format##_##unit(const ManyArgs& a) { multiply_many<quant::format, unit, WideShape>(a); } \
-  JUNO_GPU void narrow_##format##_##unit(const ManyArgs& a) { multiply_many<quant::format, unit, NarrowShape>(a); }
+#define JUNO_MANY_BODIES(format, unit)                        \
+  JUNO_GPU void wide_##format##_##unit(const ManyArgs& a) {   \
+    multiply_many<quant::format, unit, WideShape>(a);         \
+  }                                                           \
+  JUNO_GPU void narrow_##format##_##unit(const ManyArgs& a) { \
+    multiply_many<quant::format, unit, NarrowShape>(a);       \
+  }
 JUNO_MANY_FORMATS(JUNO_MANY_BODIES)
 #undef JUNO_MANY_BODIES
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of prompts (docs/numerics.md §6): a tile of query rows, all heads that share a head of the cache, meets chunk
-// after chunk of it. Sums stay in registers, each thread's a patch, so that additions and not loads set the pace.
-// Included by the kernels' units only.
+// Attention of prompts (docs/numerics.md §6): a tile of query rows, all heads that share a head of the cache,
+// meets chunk after chunk of it. Sums stay in registers, each thread's a patch, so that additions and not
+// loads set the pace. Included by the kernels' units only.
 #pragma once
 #include "backend/gpu/kernels/args.h"
 #include "backend/gpu/kernels/gpu.h"
@@ -23,7 +23,8 @@ JUNO_GPU float power_of_2(int32_t n) {
   return n < -100 ? 0.0f : float_of(static_cast<uint32_t>(n + 127) << 23);
 }
 
-// Rows of one run, with all heads that share a head of the cache: query row r is head r % group of row r / group.
+// Rows of one run, with all heads that share a head of the cache: query row r is head r % group of row r /
+// group.
 struct PromptTile {
   int first_row, rows;  // of the batch
   int position, group, kv_head, first_page;
@@ -62,9 +63,11 @@ JUNO_GPU void load_queries(const PromptArgs& a, const PromptTile& tile, float* t
 
 // A chunk of keys with slots side by side, [kDim, slots], and of values as they lie, [slots, kDim].
 template <class Shape>
-JUNO_GPU void load_chunk(const PromptArgs& a, const PromptTile& tile, int chunk, int slots, float* keys, float* values) {
+JUNO_GPU void load_chunk(const PromptArgs& a, const PromptTile& tile, int chunk, int slots, float* keys,
+                         float* values) {
   const Places& at = a.places;
-  const int64_t row = (static_cast<int64_t>(at.pages[tile.first_page + chunk]) * at.kv_heads + tile.kv_head) * Shape::kSlots;
+  const int64_t row =
+      (static_cast<int64_t>(at.pages[tile.first_page + chunk]) * at.kv_heads + tile.kv_head) * Shape::kSlots;
   const uint16_t* k = at.keys + row * at.key_dim;
   const uint16_t* v = at.values + row * at.value_dim;
   for (int i = thread(); i < Shape::kDim * Shape::kSlots / 2; i += Shape::kThreads) {
@@ -90,17 +93,18 @@ struct Dots {
   float sum[kCount];
   float level[Shape::kDepth - 1][kCount];  // the last one waits where weights will be
 
-  JUNO_GPU static float& parked(int i) { return shared<float>()[Shape::kWeights + i * Shape::kThreads + thread()]; }
+  JUNO_GPU static float& parked(int i) {
+    return shared<float>()[Shape::kWeights + i * Shape::kThreads + thread()];
+  }
 
   // One run of up to eight elements, in order.
   JUNO_GPU void add_run(const float* q, const float* k, int elements) {
-JUNO_UNROLL
+    JUNO_UNROLL
     for (float& s : sum) s = 0;
-JUNO_UNROLL
-    for (int e = 0; e < 8; ++e) {
-      if (e >= elements) break;
+    JUNO_UNROLL_BY(4)
+    for (int e = 0; e < elements; ++e) {
       float row[kRows];
-JUNO_UNROLL
+      JUNO_UNROLL
       for (int i = 0; i < kRows; i += 2) {
         const auto two = *reinterpret_cast<const Floats2*>(q + e * Shape::kPitch + i);
         row[i] = two.x[0];
@@ -108,9 +112,9 @@ JUNO_UNROLL
       }
       const Floats4 low = *reinterpret_cast<const Floats4*>(k + e * Shape::kPitch);
       const Floats4 high = *reinterpret_cast<const Floats4*>(k + e * Shape::kPitch + 32);
-JUNO_UNROLL
+      JUNO_UNROLL
       for (int i = 0; i < kRows; ++i) {
-JUNO_UNROLL
+        JUNO_UNROLL
         for (int j = 0; j < 4; ++j) {
           sum[8 * i + j] = fma(row[i], low.x[j], sum[8 * i + j]);
           sum[8 * i + 4 + j] = fma(row[i], high.x[j], sum[8 * i + 4 + j]);
@@ -126,10 +130,10 @@ JUNO_UNROLL
       constexpr bool kNear = kLevel < Shape::kDepth - 1;
       float(&near)[kCount] = level[kNear ? kLevel : 0];
       if ((leaf >> kLevel & 1) == 0) {
-JUNO_UNROLL
+        JUNO_UNROLL
         for (int i = 0; i < kCount; ++i) (kNear ? near[i] : parked(i)) = sum[i];
       } else {
-JUNO_UNROLL
+        JUNO_UNROLL
         for (int i = 0; i < kCount; ++i) sum[i] = (kNear ? near[i] : parked(i)) + sum[i];
         fold<kLevel + 1>(leaf, depth);
       }
@@ -140,7 +144,7 @@ JUNO_UNROLL
     while (8 << depth < dim) ++depth;
     for (int leaf = 0; leaf < 1 << depth; ++leaf) {
       int run = 0;
-JUNO_UNROLL
+      JUNO_UNROLL
       for (int bit = 0; bit < Shape::kDepth; ++bit)
         if (bit < depth) run |= (leaf >> bit & 1) << (depth - 1 - bit);
       const int at = run * 8 * Shape::kPitch;
@@ -158,14 +162,16 @@ struct RowState {
   bool any = false;
 };
 
-// The scores of one row in eight lanes become weights, [slots, rows] in shared memory; the row's state moves on.
+// The scores of one row in eight lanes become weights, [slots, rows] in shared memory; the row's state moves
+// on.
 template <class Shape>
-JUNO_GPU void weigh_row(const PromptArgs& a, const float (&dots)[8], int begin, int end, int r, RowState& state) {
+JUNO_GPU void weigh_row(const PromptArgs& a, const float (&dots)[8], int begin, int end, int r,
+                        RowState& state) {
   float* const to = shared<float>() + Shape::kWeights;
   const int x = lane() % 8;
   int32_t n[8], top = INT32_MIN;
   float w[8];
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int j = 0; j < 8; ++j) {
     const int s = j / 4 * 32 + 4 * x + j % 4;
     const float t = a.capped ? tanh(dots[j] * a.before) * a.after : dots[j] * a.after;
@@ -173,12 +179,12 @@ JUNO_UNROLL
     w[j] = exp2_poly(t - rne(t));
     if (s >= begin && s < end) top = n[j] > top ? n[j] : top;
   }
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int mask = 1; mask < 8; mask *= 2) {
     const int32_t other = shuffle_xor(top, mask);
     top = other > top ? other : top;
   }
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int j = 0; j < 8; ++j) {
     const int s = j / 4 * 32 + 4 * x + j % 4;
     const auto below = static_cast<int32_t>(static_cast<uint32_t>(n[j]) - static_cast<uint32_t>(top));
@@ -187,12 +193,11 @@ JUNO_UNROLL
   }
   // The halving tree over 64 slots: 32, then the lanes' 16, 8 and 4, then 2 and 1.
   float tree[4];
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int j = 0; j < 4; ++j) tree[j] = w[j] + w[4 + j];
-JUNO_UNROLL
-  for (int mask = 4; mask > 0; mask /= 2)
-JUNO_UNROLL
-    for (int j = 0; j < 4; ++j) tree[j] = tree[j] + shuffle_xor(tree[j], mask);
+  JUNO_UNROLL
+  for (int mask = 4; mask > 0; mask /= 2) JUNO_UNROLL
+  for (int j = 0; j < 4; ++j) tree[j] = tree[j] + shuffle_xor(tree[j], mask);
   const float l = (tree[0] + tree[2]) + (tree[1] + tree[3]);
   float keep = kUnseen, take = 0;
   if (begin < end) {
@@ -223,11 +228,12 @@ struct PromptOutputs {
 
   // One chunk, in order of slots; with kEdge rows differ in the slots they see.
   template <bool kEdge>
-  JUNO_GPU void add_chunk(const PromptArgs& a, const PromptTile& tile, int start, int begin, int end, int r0) {
+  JUNO_GPU void add_chunk(const PromptArgs& a, const PromptTile& tile, int start, int begin, int end,
+                          int r0) {
     const float* base = shared<float>();
     float sum[kRows][kColumns] = {};
     int low[kRows], high[kRows];
-JUNO_UNROLL
+    JUNO_UNROLL
     for (int i = 0; i < kRows; ++i) {
       const int position = tile.position_of(r0 + i);
       low[i] = window_begin(position, a.window) - start;
@@ -235,40 +241,40 @@ JUNO_UNROLL
     }
     for (int s = begin; s < end; ++s) {
       float w[kRows];
-JUNO_UNROLL
+      JUNO_UNROLL
       for (int i = 0; i < kRows; i += 4) {
         const Floats4 four = *reinterpret_cast<const Floats4*>(base + Shape::kWeights + weight_at(s, r0 + i));
-JUNO_UNROLL
+        JUNO_UNROLL
         for (int j = 0; j < 4; ++j) w[i + j] = four.x[j];
       }
-JUNO_UNROLL
+      JUNO_UNROLL
       for (int c = 0; c < kFours; ++c) {
         const Floats4 v =
             *reinterpret_cast<const Floats4*>(base + Shape::kV + s * Shape::kDim + column(4 * c));
-JUNO_UNROLL
+        JUNO_UNROLL
         for (int i = 0; i < kRows; ++i) {
           if (kEdge && (s < low[i] || s > high[i])) continue;
-JUNO_UNROLL
+          JUNO_UNROLL
           for (int j = 0; j < 4; ++j) sum[i][4 * c + j] = fma(w[i], v.x[j], sum[i][4 * c + j]);
         }
       }
     }
-JUNO_UNROLL
+    JUNO_UNROLL
     for (int i = 0; i < kRows; ++i) {
       const float keep = base[Shape::kKeep + r0 + i], take = base[Shape::kTake + r0 + i];
       if (keep == kUnseen) continue;
-JUNO_UNROLL
+      JUNO_UNROLL
       for (int j = 0; j < kColumns; ++j)
         all[i][j] = keep == kFirstChunk ? sum[i][j] : all[i][j] * keep + sum[i][j] * take;
     }
   }
   JUNO_GPU void store(const PromptArgs& a, const PromptTile& tile, int r0) const {
-JUNO_UNROLL
+    JUNO_UNROLL
     for (int i = 0; i < kRows; ++i) {
       if (!tile.has(r0 + i)) continue;
       const float l = shared<float>()[Shape::kTotal + r0 + i];
       float* y = a.y + tile.head_of(a, r0 + i) * a.places.value_dim;
-JUNO_UNROLL
+      JUNO_UNROLL
       for (int j = 0; j < kColumns; ++j)
         if (column(j) < a.places.value_dim) y[column(j)] = all[i][j] / l;
     }
@@ -294,10 +300,10 @@ JUNO_GPU void attend_tile(const PromptArgs& a, const PromptTile& tile) {
       Dots<Shape> dots;
       dots.compute(memory + Shape::kQ + score_row, memory + Shape::kK + lane() % 8 * 4, a.places.key_dim);
       barrier();
-JUNO_UNROLL
+      JUNO_UNROLL
       for (int i = 0; i < kScoreRows; ++i) {
         float row[8];
-JUNO_UNROLL
+        JUNO_UNROLL
         for (int j = 0; j < 8; ++j) row[j] = dots.sum[8 * i + j];
         const int position = tile.position_of(score_row + i), seen = window_begin(position, a.window) - start;
         const int end = !tile.has(score_row + i) || position < start ? 0
@@ -313,7 +319,7 @@ JUNO_UNROLL
     else outputs.template add_chunk<true>(a, tile, start, begin, slots, value_row);
   }
   if (lane() % 8 == 0) {
-JUNO_UNROLL
+    JUNO_UNROLL
     for (int i = 0; i < kScoreRows; ++i) memory[Shape::kTotal + score_row + i] = states[i].l;
   }
   barrier();

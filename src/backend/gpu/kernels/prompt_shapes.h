@@ -8,22 +8,27 @@
 
 namespace juno::gpu {
 
-inline constexpr int kPanelTokens = 8;    // rows of activations in a panel
-inline constexpr int kStageDepth = 128;   // elements of K that are multiplied between two looks at shared memory
-inline constexpr int kMostTileRows = 64;  // rows of activations one block serves; scales are padded to a multiple
+inline constexpr int kPanelTokens = 8;  // rows of activations in a panel
+inline constexpr int kStageDepth =
+    128;  // elements of K that are multiplied between two looks at shared memory
+inline constexpr int kMostTileRows =
+    64;  // rows of activations one block serves; scales are padded to a multiple
 
 JUNO_BOTH constexpr int64_t padded_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 JUNO_BOTH constexpr int64_t panel_stages(int64_t k) { return padded_to(k, kStageDepth) / kStageDepth; }
 
-// How a block of threads shares a product. A warpgroup (four warps) multiplies 64 rows of the weight, 16 a warp, with
-// 8 kTiles rows of activations.
-template <int kTiles_, int kRowGroups_, int kSplit_, int kStages_, int kLevels_>
+// How a block of threads shares a product. A warpgroup (four warps) multiplies 64 rows of the weight, 16 a
+// warp, with 8 kTiles rows of activations.
+template <int kTiles_, int kRowGroups_, int kSplit_, int kStages_, int kLevels_, bool kMinimaApart_ = false>
 struct ManyShape {
   static constexpr int kTiles = kTiles_;
-  static constexpr int kRowGroups = kRowGroups_;  // warpgroups with rows of their own and the same activations
-  static constexpr int kSplit = kSplit_;          // warpgroups with the same rows and other groups of K
-  static constexpr int kStages = kStages_;        // pieces of K in shared memory
-  static constexpr int kLevels = kLevels_;        // levels of the tree over the groups that live in registers
+  static constexpr int kRowGroups =
+      kRowGroups_;                          // warpgroups with rows of their own and the same activations
+  static constexpr int kSplit = kSplit_;    // warpgroups with the same rows and other groups of K
+  static constexpr int kStages = kStages_;  // pieces of K in shared memory
+  static constexpr int kLevels = kLevels_;  // levels of the tree over the groups that live in registers
+
+  static constexpr bool kMinimaApart = kMinimaApart_;  // registers of their own: computed beside the products
 
   static constexpr int kThreads = 128 * kRowGroups * kSplit;
   static constexpr int kTokens = 8 * kTiles;
@@ -48,9 +53,9 @@ template <int kDim_>
 struct PromptShape {
   static constexpr int kDim = kDim_;
   static constexpr int kThreads = kDim > 128 ? 256 : 128;
-  static constexpr int kRows = 64;   // query rows of a tile
-  static constexpr int kSlots = 64;  // positions of a chunk
-  static constexpr int kPitch = 64;  // floats of a line of rows or slots
+  static constexpr int kRows = 64;                           // query rows of a tile
+  static constexpr int kSlots = 64;                          // positions of a chunk
+  static constexpr int kPitch = 64;                          // floats of a line of rows or slots
   static constexpr int kScoreRows = kRows / (kThreads / 8);  // rows of a thread's scores; slots are 2 times 4
   static constexpr int kRuns = kDim / 8;
   static constexpr int kDepth = kRuns == 8 ? 3 : kRuns == 16 ? 4 : 5;
