@@ -14,6 +14,7 @@ namespace juno {
 struct BackendOptions {
   int threads = 0;  // 0: as many as the process may use
   std::string isa;  // instruction set of the CPU backend; empty: the fastest
+  int device = 0;   // which of several alike
   ops::Activations activations = ops::Activations::kInt8;
   Log log;
 };
@@ -26,8 +27,8 @@ struct Backend {
 
 std::span<const Backend> backends();
 
-// Fails with Code::kDevice when the backend is not built in or cannot run here, Code::kUsage when the name is
-// unknown.
+// name: of the list, or "cuda:1" for another device than the first. Fails with Code::kDevice when the backend
+// is not built in or cannot run here, Code::kUsage when the name is unknown.
 Result<std::unique_ptr<ops::Executor>> open_backend(std::string_view name, const BackendOptions& options);
 
 }  // namespace juno

@@ -17,6 +17,15 @@ void Recorder::count(int op, uint64_t weight_bytes, uint64_t moved_bytes) {
   add(row.moved_bytes, moved_bytes);
 }
 
+void Recorder::repeat(const Snapshot& counts) {
+  for (size_t i = 0; i < counts.ops.size(); ++i) {
+    add(ops_[i].calls, counts.ops[i].calls);
+    add(ops_[i].weight_bytes, counts.ops[i].weight_bytes);
+    add(ops_[i].moved_bytes, counts.ops[i].moved_bytes);
+  }
+  for (const Declined& event : counts.declined) declined(event);
+}
+
 void Recorder::failed(int op) { add(ops_[op].failures, 1); }
 
 void Recorder::declined(const Declined& event) {

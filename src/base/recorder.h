@@ -64,6 +64,8 @@ class Recorder {
   void count(int op, uint64_t weight_bytes, uint64_t moved_bytes);
   void moved(int op, uint64_t bytes) { add(ops_[op].moved_bytes, bytes); }
   void failed(int op);
+  // Adds what a snapshot's difference says once more.
+  void repeat(const Snapshot& counts);
   void declined(const Declined& event);
 
   void set_timing(bool on) { timing_ = on; }

@@ -57,7 +57,8 @@ class Engine {
  private:
   explicit Engine(const EngineOptions& options) : options_(options) {}
   void validate(const Request& request) const;
-  void receive(const Row& row, std::span<const float> logits);
+  void receive(int row);
+  void accept(Sequence& s, const Row& row, const Pick& pick);
   void conclude(const Piece& piece);
   Error starved() const;
   Result<bool> abandon(Error error);
@@ -70,6 +71,7 @@ class Engine {
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Sampler> sampler_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
+  std::span<const int32_t> best_;  // of the step's rows, where the backend found them
   SequenceId last_id_ = 0;
 };
 

@@ -54,6 +54,7 @@ Result<void> Runner::reserve(int tokens, int outputs) {
     const auto room = static_cast<size_t>(tokens);
     for (auto* list : {&tokens_, &positions_, &outputs_}) list->reserve(room);
     rows_.reserve(room);
+    best_.reserve(room);
     if (stages_.size() > 1) x_.resize(std::max(x_.size(), room * static_cast<size_t>(model_.config.dim)));
     if (Result<void> planned = plan(tokens, outputs); !planned) {
       if (max_tokens_ > 0) take(plan(max_tokens_, max_outputs_));  // as before
@@ -97,7 +98,7 @@ Result<void> Runner::run(std::span<const Piece> pieces) {
       ops::Executor& ops = *stages_[i].ops;
       const ops::Batch b = batch(i);
       if (i > 0) ops.device().write(ops.entrance(b.tokens.cols(), model_.config.dim), x_.data());
-      result_ = model::forward(model_, stages_[i], b);
+      result_ = ops.run(b, [&] { return model::forward(model_, stages_[i], b); });
       if (i + 1 < stages_.size()) ops.device().read(x_.data(), result_);
     }
   });
@@ -149,6 +150,12 @@ std::span<const float> Runner::logits(int row) {
   one.data = static_cast<float*>(result_.data) + row * result_.cols();
   stages_.back().ops->device().read(logits_.data(), one);
   return logits_;
+}
+
+std::span<const int32_t> Runner::greedy(int32_t vocab) {
+  best_.resize(rows_.size());
+  if (!stages_.back().ops->greedy(result_, vocab, best_)) best_.clear();
+  return best_;
 }
 
 Error Runner::explain(const Piece& piece) {

@@ -38,6 +38,10 @@ class Runner {
   // [vocab] of rows()[row], valid until the next call of any member.
   std::span<const float> logits(int row);
 
+  // The greedy choice among the first `vocab` tokens for each of rows(); empty where the backend leaves it to
+  // whoever reads the logits. Valid like logits().
+  std::span<const int32_t> greedy(int32_t vocab);
+
   // What each stage takes of its device besides weights and cache, to the byte, without taking it.
   static Result<std::vector<size_t>> measure(const model::Model& model, std::span<const model::Stage> stages,
                                              std::span<const ops::KvLayer> layers, const Limits& limits);
@@ -64,6 +68,7 @@ class Runner {
   std::vector<float> x_;        // [tokens, dim] on its way between stages
   Tensor result_;               // [outputs, vocab], on the device of the last stage
   std::vector<float> logits_;   // [vocab]
+  std::vector<int32_t> best_;   // of rows_
 };
 
 }  // namespace juno::engine

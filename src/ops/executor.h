@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -69,6 +70,14 @@ class Executor : public Ops {
   void check_layers(bool on) { checking_ = on; }
   std::optional<int> bad_layer() const { return bad_layer_; }
 
+  // One forward pass: `forward` calls begin(batch), then verbs. A backend that has seen a batch of this shape
+  // may run what it noted then instead of asking again: `forward` depends on nothing else.
+  virtual Tensor run(const Batch& /*batch*/, const std::function<Tensor()>& forward) { return forward(); }
+
+  // The lowest id among the greatest of the first `vocab` logits of each row that the last run() returned;
+  // false, and nothing done, where this is left to the host or a logit is not finite.
+  virtual bool greedy(const Tensor& /*logits*/, int64_t /*vocab*/, std::span<int32_t> /*ids*/) { return false; }
+
   void begin(const Batch& batch) override;
   Tensor end_layer(int layer, const Tensor& x) override;
   Tensor embed(const Tensor& table, const Tensor& tokens) override;
@@ -95,6 +104,10 @@ class Executor : public Ops {
   };
 
   Executor(std::unique_ptr<Device> device, Activations activations);
+
+  bool planning() const { return arena_.measuring(); }  // kernels are off, memory is not there
+  bool checking() const { return checking_; }
+  const void* arena_memory() const { return memory_; }
 
   // Temporary memory of a kernel, reserved around its call; it must not shrink when there are more tokens.
   virtual size_t linear_scratch(const Tensor& /*x*/, const Linear& /*w*/) const { return 0; }

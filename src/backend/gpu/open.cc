@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/gpu/open.h"
+
+#include "backend/gpu/cuda/runtime.h"
+#include "backend/gpu/gpu_ops.h"
+#include "backend/gpu/host/runtime.h"
+
+namespace juno::gpu {
+
+Result<std::unique_ptr<ops::Executor>> open_cuda(int index, ops::Activations activations) {
+  return guard([&]() -> std::unique_ptr<ops::Executor> {
+    return std::make_unique<GpuOps>("cuda", take(cuda::open_runtime(index)), activations);
+  });
+}
+
+Result<std::unique_ptr<ops::Executor>> open_host(ops::Activations activations) {
+  return std::make_unique<GpuOps>("gpu-host", host::make_runtime(), activations);
+}
+
+}  // namespace juno::gpu

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens the GPU backends: an NVIDIA GPU, or the CPU playing one.
+#pragma once
+#include <memory>
+
+#include "ops/executor.h"
+
+namespace juno::gpu {
+
+// index: of the driver's GPUs. Fails with Code::kDevice and the reason when it cannot be used.
+Result<std::unique_ptr<ops::Executor>> open_cuda(int index, ops::Activations activations);
+Result<std::unique_ptr<ops::Executor>> open_host(ops::Activations activations);
+
+}  // namespace juno::gpu
