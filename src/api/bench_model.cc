@@ -80,7 +80,7 @@ class ModelBench {
     for (int64_t depth : how_.depths) measure_at(depth);
     report["peak_memory"] = {{"bytes", peak_memory()},
                              {"since", restarted ? "the model was opened" : "the program started"}};
-    report["declined"] = parts_->ops->recorder().snapshot().declined_count();
+    report["declined"] = parts_->snapshot().declined_count();
     report.update(file_hash(options_));
     report["tests"] = std::move(tests_);
     report["skipped"] = std::move(skipped_);
@@ -135,7 +135,7 @@ class ModelBench {
     const auto sequences = static_cast<int>(most([](const Test& t) { return t.batch; }));
     const int64_t context = most([](const Test& t) { return t.positions(); });
     parts_->engine.reset();  // its memory first
-    parts_->engine = take(engine::Engine::make(*parts_->model, *parts_->ops,
+    parts_->engine = take(engine::Engine::make(*parts_->model, parts_->stages,
                                                {.context = context,
                                                 .chunk = std::max(options_.chunk, sequences),
                                                 .sequences = sequences,
@@ -216,13 +216,13 @@ class ModelBench {
       requests.push_back(std::move(request));
     }
     engine::Engine& engine = *parts_->engine;
-    const Snapshot before = parts_->ops->recorder().snapshot();
+    const Snapshot before = parts_->snapshot();
     const auto start = Clock::now();
     for (engine::Request& request : requests) take(engine.submit(std::move(request)));
     while (take(engine.step())) {
     }
     result.seconds = seconds_since(start);
-    result.weight_bytes = parts_->ops->recorder().snapshot().since(before).weight_bytes();
+    result.weight_bytes = parts_->snapshot().since(before).weight_bytes();
     result.sampled = sampled.value();
     if (error) throw std::move(*error);
     const int64_t stays = t.decode == 0 ? t.prompt : t.depth;

@@ -7,8 +7,8 @@
 
 namespace juno::api {
 
-// {sha256, sha256_of}: of the whole file, or of its ends where it is too large to read. A split file stands for
-// its first part. Throws Error.
+// {sha256, sha256_of}: of the whole file, or of its ends where it is too large to read. A split file stands
+// for its first part. Throws Error.
 nlohmann::ordered_json file_hash(const SessionOptions& options);
 
 }  // namespace juno::api

@@ -48,7 +48,11 @@ const std::vector<Kind>& kinds() {
        SIZE_MAX,
        INT64_MAX,
        false},
-      {"decode", {{1, 0, true}, {1, 0, false}, {2, 64, false}, {7, 64, false}, {32, 64, false}}, SIZE_MAX, INT64_MAX, false},
+      {"decode",
+       {{1, 0, true}, {1, 0, false}, {2, 64, false}, {7, 64, false}, {32, 64, false}},
+       SIZE_MAX,
+       INT64_MAX,
+       false},
       {"prefill", {{1, 0, true}, {1, kSmallChunk, true}, {1, 64, true}, {7, 256, true}}, SIZE_MAX, 1, true},
   };
   return kKinds;
@@ -62,15 +66,6 @@ const Kind& find_kind(const std::string& name) {
 
 std::string hex(uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-std::string sha256_of(const std::vector<std::string>& prompts) {
-  Sha256 hash;
-  for (const std::string& p : prompts) {
-    const std::string line = p + '\n';
-    hash.add({reinterpret_cast<const uint8_t*>(line.data()), line.size()});
-  }
-  return hash.hex();
-}
-
 // Where an answer leaves the expected one: the row of its tokens or logits.
 std::optional<Json> divergence(const GateAnswer& expected, const GateAnswer& got, bool logits) {
   const size_t lead = expected.hashes.size() - expected.ids.size();  // of the prompt's other positions
@@ -78,7 +73,10 @@ std::optional<Json> divergence(const GateAnswer& expected, const GateAnswer& got
     return Json{{"token", 0}, {"expected_rows", expected.hashes.size()}, {"rows", got.hashes.size()}};
   for (size_t i = 0; logits && i < lead; ++i)
     if (got.hashes[i] != expected.hashes[i])
-      return Json{{"token", 0}, {"position", i}, {"expected_hash", hex(expected.hashes[i])}, {"hash", hex(got.hashes[i])}};
+      return Json{{"token", 0},
+                  {"position", i},
+                  {"expected_hash", hex(expected.hashes[i])},
+                  {"hash", hex(got.hashes[i])}};
   for (size_t i = 0; i < std::max(expected.ids.size(), got.ids.size()); ++i) {
     const bool both = i < expected.ids.size() && i < got.ids.size();
     const bool same_hash = !logits || (both && got.hashes[lead + i] == expected.hashes[lead + i]);
@@ -100,8 +98,9 @@ class Gate {
       : session_(session), how_(how), kind_(find_kind(how.kind)) {
     if (how.arms.empty() || how.prompts.empty() || how.max_tokens < 1)
       fail(Code::kUsage, "[api] a gate needs an arm, a prompt and a token");
-    work_.prompts.assign(how.prompts.begin(),
-                         how.prompts.begin() + static_cast<ptrdiff_t>(std::min(how.prompts.size(), kind_.most_prompts)));
+    work_.prompts.assign(
+        how.prompts.begin(),
+        how.prompts.begin() + static_cast<ptrdiff_t>(std::min(how.prompts.size(), kind_.most_prompts)));
     work_.max_tokens = std::min(how.max_tokens, kind_.most_tokens);
     work_.prompt_logits = kind_.prompt_logits;
     work_.modes = kind_.modes;
@@ -114,7 +113,9 @@ class Gate {
       if (can_run(how_.arms[arm])) able.push_back(arm);
     if (!how_.require_device || able.size() == how_.arms.size())
       for (size_t arm : able) run_one(arm);
-    report_["status"] = able.size() < how_.arms.size() ? "could not run" : failed_.empty() ? "passed" : "failed";
+    report_["status"] = able.size() < how_.arms.size() ? "could not run"
+                        : failed_.empty()              ? "passed"
+                                                       : "failed";
     report_["why"] = able.size() < how_.arms.size() ? missing_ : failed_;
     report_["arms"] = std::move(arms_);
     report_["comparisons"] = std::move(comparisons_);
@@ -133,22 +134,27 @@ class Gate {
     Json modes = Json::array();
     for (const GateMode& m : work_.modes)
       modes.push_back({{"batch", m.batch}, {"chunk", m.chunk}, {"logits", m.logits}});
-    report_ = {{"juno_gate", kGateForm},
-               {"kind", how_.kind},
-               {"status", ""},
-               {"why", Json::array()},
-               {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-               {"build", build_json()},
-               {"host", {{"cpu", cpu_model()}, {"processors", cpu_limits().affinity}, {"memory", host_memory().total}}},
-               {"model", std::move(model)},
-               {"prompts", {{"name", how_.prompts_name}, {"sha256", sha256_of(how_.prompts)}, {"count", work_.prompts.size()}}},
-               {"settings",
-                {{"max_tokens", work_.max_tokens},
-                 {"activations", session_.activations},
-                 {"context", session_.context},
-                 {"arms", how_.arms},
-                 {"modes", std::move(modes)},
-                 {"require_device", how_.require_device}}}};
+    report_ = {
+        {"juno_gate", kGateForm},
+        {"kind", how_.kind},
+        {"status", ""},
+        {"why", Json::array()},
+        {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+        {"build", build_json()},
+        {"host",
+         {{"cpu", cpu_model()}, {"processors", cpu_limits().affinity}, {"memory", host_memory().total}}},
+        {"model", std::move(model)},
+        {"prompts",
+         {{"name", how_.prompts_name},
+          {"sha256", prompts_sha256(how_.prompts)},
+          {"count", work_.prompts.size()}}},
+        {"settings",
+         {{"max_tokens", work_.max_tokens},
+          {"activations", session_.activations},
+          {"context", session_.context},
+          {"arms", how_.arms},
+          {"modes", std::move(modes)},
+          {"require_device", how_.require_device}}}};
   }
 
   bool can_run(const std::string& arm) {
@@ -168,14 +174,14 @@ class Gate {
 
   void run_one(size_t arm) {
     const std::string& name = how_.arms[arm];
-    how_.log.info("[api] gate {}: {} prompts, {} tokens on {}", how_.kind, work_.prompts.size(), work_.max_tokens, name);
+    how_.log.info("[api] gate {}: {} prompts, {} tokens on {}", how_.kind, work_.prompts.size(),
+                  work_.max_tokens, name);
     SessionOptions options = session_;
     options.backend = name;
     work_.tamper = {};
     if (how_.wrong && how_.wrong->arm == arm) {
       work_.tamper = [w = *how_.wrong](size_t mode, size_t prompt, size_t row, std::span<float> logits) {
-        if (mode == w.mode && prompt == w.prompt && row == w.row)
-          reinterpret_cast<uint32_t&>(logits[0]) ^= 1;
+        if (mode == w.mode && prompt == w.prompt && row == w.row) reinterpret_cast<uint32_t&>(logits[0]) ^= 1;
       };
     }
     Json modes = Json::array();
@@ -203,7 +209,8 @@ class Gate {
     if (count("declined") > 0)
       failed_.push_back(fmt::format("{}: {} operations ran elsewhere than asked", arm, count("declined")));
     if (count("launch_failures") + count("failures") > 0)
-      failed_.push_back(fmt::format("{}: {} launches failed", arm, count("launch_failures") + count("failures")));
+      failed_.push_back(
+          fmt::format("{}: {} launches failed", arm, count("launch_failures") + count("failures")));
     if (!described.at("device").is_null() && count("launches") == 0)
       failed_.push_back(fmt::format("{}: nothing was launched on its device", arm));
   }
@@ -265,6 +272,19 @@ Result<Json> gate(const SessionOptions& session, const GateOptions& how) {
     const FpEnv mode;
     return Gate(session, how).run();
   });
+}
+
+std::string prompts_sha256(const std::vector<std::string>& prompts) {
+  Sha256 hash;
+  for (const std::string& p : prompts) {
+    const std::string line = p + '\n';
+    hash.add({reinterpret_cast<const uint8_t*>(line.data()), line.size()});
+  }
+  return hash.hex();
+}
+
+Result<std::string> model_sha256(const SessionOptions& session) {
+  return guard([&] { return file_hash(session).at("sha256").get<std::string>(); });
 }
 
 int gate_exit(const Json& report) {

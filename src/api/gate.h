@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proof that two backends compute the same bits: the same prompts on both, compared token by token and logit by
-// logit, in a report that is bound to what was run. docs/gate.md.
+// Proof that two backends compute the same bits: the same prompts on both, compared token by token and logit
+// by logit, in a report that is bound to what was run. docs/gate.md.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -11,11 +11,12 @@
 namespace juno::api {
 
 struct GateOptions {
-  std::string kind;                // capability, parity, decode or prefill
-  std::vector<std::string> arms;   // backends; the first one's answers, alone and whole, are what all must equal
-  bool require_device = false;     // nothing runs unless every arm can
+  std::string kind;  // capability, parity, decode or prefill
+  std::vector<std::string>
+      arms;                     // backends; the first one's answers, alone and whole, are what all must equal
+  bool require_device = false;  // nothing runs unless every arm can
   std::vector<std::string> prompts;
-  std::string prompts_name;        // of the file they are from
+  std::string prompts_name;  // of the file they are from
   int64_t max_tokens = 64;
   Log log;
 
@@ -32,6 +33,10 @@ std::vector<std::string> gate_kinds();
 //  first_divergence, answers, checksum}. status: "passed", "failed", "could not run". A gate that fails is a
 // report, not an error; errors are those of arguments and files.
 Result<nlohmann::ordered_json> gate(const SessionOptions& session, const GateOptions& how);
+
+// As a report holds them.
+Result<std::string> model_sha256(const SessionOptions& session);
+std::string prompts_sha256(const std::vector<std::string>& prompts);
 
 // Passed: 0, failed: 1, could not run: 2.
 int gate_exit(const nlohmann::ordered_json& report);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "api/counters.h"
 #include "api/open.h"
 #include "base/hash.h"
 
@@ -21,6 +22,22 @@ double seconds_since(Clock::time_point start) {
 
 double rate(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+// What each stage was to hold, and what its device held at most.
+Json stages_json(const Opened& parts) {
+  Json list = Json::array();
+  for (size_t i = 0; i < parts.stages.size(); ++i) {
+    const model::Stage& s = parts.stages[i];
+    const Estimate& e = parts.estimates[i];
+    const auto memory = s.ops->device().memory();
+    list.push_back({{"backend", s.ops->backend()},
+                    {"layers", {s.first, s.last}},
+                    {"estimate", {{"weights", e.weights}, {"kv", e.kv}, {"work", e.work}}},
+                    {"peak_bytes", s.ops->device().peak()},
+                    {"card_bytes", memory ? Json(memory->total) : Json()}});
+  }
+  return list;
 }
 
 class ArmRun {
@@ -40,12 +57,12 @@ class ArmRun {
     return {{"backend", info.backend},
             {"isa", info.isa},
             {"threads", info.threads},
-            {"device", device_json(*parts_->ops)},
+            {"device", device_json(parts_->stages.back().ops->device())},
             {"ready_seconds", ready},
-            {"memory", memory_json(*parts_->ops)},
+            {"stages", stages_json(*parts_)},
             {"prompt_tokens", prompt_tokens_},
             {"cut", cut_},
-            {"routing", routing_json(parts_->ops->snapshot())}};
+            {"routing", routing_json(parts_->snapshot())}};
   }
 
  private:
@@ -75,7 +92,8 @@ class ArmRun {
                                                 .chunk = std::max(chunk, how.batch),
                                                 .sequences = how.batch,
                                                 .vocab = parts_->tokenizer->size()}));
-    if (work_.prompt_logits) take(parts_->engine->set_chunk(std::max(chunk, how.batch), std::max(chunk, how.batch)));
+    if (work_.prompt_logits)
+      take(parts_->engine->set_chunk(std::max(chunk, how.batch), std::max(chunk, how.batch)));
     // Enough to fill the batch: a prompt may be asked more than once.
     const size_t count = std::max(prompts_.size(), static_cast<size_t>(how.batch));
     answers_.assign(count, {});

@@ -14,7 +14,8 @@
 namespace juno::api {
 
 // A way to ask: how many prompts at once, in chunks of how many tokens, and whether the logits of each token
-// are looked at. Where they are not, a backend may choose the token itself. Nothing of it may change an answer.
+// are looked at. Where they are not, a backend may choose the token itself. Nothing of it may change an
+// answer.
 struct GateMode {
   int batch = 1;
   int chunk = 0;  // 0: a prompt whole
@@ -41,8 +42,9 @@ struct GateWork {
 // prefill_tokens_per_second, decode_tokens_per_second}.
 using OnGateMode = std::function<void(size_t mode, std::vector<GateAnswer> answers, nlohmann::ordered_json)>;
 
-// Runs all modes. -> {backend, isa, threads, device, ready_seconds, memory, prompt_tokens, cut, routing}.
+// Runs all modes. -> {backend, isa, threads, device, ready_seconds, stages, prompt_tokens, cut, routing}.
 // Throws Error.
-nlohmann::ordered_json run_arm(const SessionOptions& options, const GateWork& work, const OnGateMode& on_mode);
+nlohmann::ordered_json run_arm(const SessionOptions& options, const GateWork& work,
+                               const OnGateMode& on_mode);
 
 }  // namespace juno::api

@@ -23,6 +23,12 @@ std::string checksum(Json report) {
   return hash.hex();
 }
 
+std::string_view kernels_of(std::string_view name) {
+  for (const Backend& backend : backends())
+    if (backend.name == name && backend.kernels) return backend.kernels();
+  return "";
+}
+
 class Verifier {
  public:
   Verifier(const Json& report, const GateExpectation& expected) : report_(report), expected_(expected) {}
@@ -42,12 +48,11 @@ class Verifier {
   }
 
  private:
-  std::string text(const char* path) const {
-    return report_.at(Json::json_pointer(path)).get<std::string>();
-  }
+  std::string text(const char* path) const { return report_.at(Json::json_pointer(path)).get<std::string>(); }
 
   void differ(const char* kind, const char* what, const std::string& then, const std::string& now) {
-    if (!now.empty() && then != now) reasons_.push_back(fmt::format("{}: {} is {} here, was {}", kind, what, now, then));
+    if (!now.empty() && then != now)
+      reasons_.push_back(fmt::format("{}: {} is {} here, was {}", kind, what, now, then));
   }
 
   void check_build() {
@@ -57,9 +62,11 @@ class Verifier {
       reasons_.push_back(fmt::format("stale: it is of juno {}, numerics {}", text("/build/juno"),
                                      report_.at("build").at("numerics").dump()));
     if (!same("sources"))
-      reasons_.push_back(fmt::format("stale: it was made at commit {}, whose sources are not those of this program ({})",
-                                     text("/build/commit"), now.at("commit").get<std::string>()));
-    if (text("/build/sources") == "unknown") reasons_.push_back("foreign: its program does not know its commit");
+      reasons_.push_back(
+          fmt::format("stale: it was made at commit {}, whose sources are not those of this program ({})",
+                      text("/build/commit"), now.at("commit").get<std::string>()));
+    if (text("/build/sources") == "unknown")
+      reasons_.push_back("foreign: its program does not know its commit");
     if (!text("/build/changes").empty())
       reasons_.push_back("stale: its program held changes that were not committed");
   }
@@ -85,8 +92,8 @@ class Verifier {
 
 Json build_json() {
   const Revision& r = revision();
-  return {{"commit", r.commit},   {"sources", r.sources},         {"changes", r.changes},
-          {"juno", kVersion},     {"numerics", kNumericsVersion}, {"compiler", __VERSION__}};
+  return {{"commit", r.commit}, {"sources", r.sources},         {"changes", r.changes},
+          {"juno", kVersion},   {"numerics", kNumericsVersion}, {"compiler", __VERSION__}};
 }
 
 void seal(Json& report) { report["checksum"] = checksum(report); }

@@ -39,12 +39,13 @@ SelfTest expect_edited(Json report) {
   return {"a report of which one number was changed is refused", good, Json(reasons).dump()};
 }
 
-// A model one of whose weights has another lowest bit in one arm only. The weight is of a layer, so that every
-// token meets it.
+// A model one of whose weights has another lowest bit in one arm only. The weight is of a layer, so that
+// every token meets it.
 SelfTest wrong_weight(const SessionOptions& session, const Json& right) {
   const gguf::Reader file = open_file(session);
   const gguf::TensorInfo* tensor = file.tensor("blk.0.attn_v.weight");
-  if (!tensor || session.model_bytes.empty()) return {"one wrong bit of a weight is found", false, "no weight to change"};
+  if (!tensor || session.model_bytes.empty())
+    return {"one wrong bit of a weight is found", false, "no weight to change"};
   std::vector<uint64_t> storage((session.model_bytes.size() + 7) / 8);
   auto* bytes = reinterpret_cast<uint8_t*>(storage.data());
   std::copy(session.model_bytes.begin(), session.model_bytes.end(), bytes);
@@ -52,7 +53,8 @@ SelfTest wrong_weight(const SessionOptions& session, const Json& right) {
   SessionOptions changed = session;
   changed.model_bytes = {bytes, session.model_bytes.size()};
   const Json wrong = take(gate(changed, small_gate()));
-  const bool found = wrong["answers"] != right["answers"] && wrong["model"]["sha256"] != right["model"]["sha256"];
+  const bool found =
+      wrong["answers"] != right["answers"] && wrong["model"]["sha256"] != right["model"]["sha256"];
   return {"one wrong bit of a weight changes the hashes of the logits", found, ""};
 }
 
@@ -67,9 +69,9 @@ Result<std::vector<SelfTest>> gate_self_test(const SessionOptions& session) {
     GateOptions::WrongBit wrong{.arm = 1, .mode = 6, .prompt = 1, .row = 2};
     GateOptions tampered = how;
     tampered.wrong = &wrong;
-    tests.push_back(expect_divergence("one wrong bit in the last logits of one batch is found, and where it is",
-                                      take(gate(session, tampered)),
-                                      {{"arm", "cpu"}, {"batch", 32}, {"prompt", 1}, {"token", 2}}));
+    tests.push_back(expect_divergence(
+        "one wrong bit in the last logits of one batch is found, and where it is",
+        take(gate(session, tampered)), {{"arm", "cpu"}, {"batch", 32}, {"prompt", 1}, {"token", 2}}));
     tests.push_back(wrong_weight(session, right));
     tests.push_back(expect_edited(right));
     return tests;
