@@ -40,6 +40,9 @@ Info describe(const Opened& parts, const SessionOptions& options) {
     info.backend += joint + std::string(stage.ops->backend());
     info.isa += joint + std::string(stage.ops->isa());
     info.threads = std::max(info.threads, stage.ops->threads());
+    const size_t at = info.devices.size();
+    info.devices.push_back({std::string(stage.ops->backend()), stage.ops->device().info().name, stage.first,
+                            stage.last, parts.estimates[at].total()});
   }
   if (const gguf::Value* name = file.metadata().find("general.name"))
     info.name = name->as<std::string>().value_or("");

@@ -69,6 +69,10 @@ class Placer {
     open_cards(card);
     choose();
     say();
+    std::erase_if(placement_.executors, [&](const auto& op) {  // a card that got no layer
+      return std::ranges::none_of(placement_.stages,
+                                  [&](const model::Stage& s) { return s.ops == op.get(); });
+    });
     return std::move(placement_);
   }
 
@@ -170,6 +174,9 @@ class Placer {
       try_layers(1);
       refuse();
     } else {
+      ops::Executor& card = *placement_.executors.front();
+      none_fits_ = fmt::format("no layer fits on {}, of which {} are free", shown(card),
+                               gigabytes(card.device().memory()->free));
       try_layers(0);
     }
   }
@@ -199,6 +206,7 @@ class Placer {
   }
 
   void say() const {
+    if (!none_fits_.empty()) return options_.log.notice("[api] on the CPU: {}", none_fits_);
     std::vector<std::string> parts;
     for (size_t i = 0; i < placement_.stages.size(); ++i) {
       const model::Stage& s = placement_.stages[i];
@@ -222,6 +230,7 @@ class Placer {
   int layers_ = 0;
   engine::EngineOptions how_;
   size_t cards_ = 0;
+  std::string none_fits_;
   Placement placement_;
 };
 

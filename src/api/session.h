@@ -50,8 +50,16 @@ struct Info {
   int64_t context = 0, trained_context = 0;
   int32_t vocab = 0;
   int layers = 0;
-  std::string backend, isa, activations;
+  std::string backend, isa, activations;  // of several devices joined by "+"
   int threads = 0;
+
+  // Layers [first, last) run here. estimate: bytes it was to hold, weights that stay in the file not counted.
+  struct Device {
+    std::string backend, name;
+    int first = 0, last = 0;
+    uint64_t estimate = 0;
+  };
+  std::vector<Device> devices;
 };
 
 struct Message {
