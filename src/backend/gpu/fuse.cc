@@ -169,7 +169,7 @@ void Fuser::norm_on_the_way_in(size_t i) {
   LinearStep* l = at<LinearStep>(i + 1);
   if (!n || !l || !same(n->y, l->x) || l->source != Source::kPlain || !n->whole_rows() ||
       !is_private(n->y, i, i + 1) || ops::format_of(l->parts[0].w.weight).is_float ||
-      touches(l->writes(), n->x))
+      touches(l->writes(), n->x) || overlap(l->residual, n->y))
     return;
   l->source = Source::kNorm;
   l->norm = n->w;

@@ -20,8 +20,11 @@ Launch plan(const ArgmaxArgs& a);
 Launch plan(const FiniteArgs& a);
 Launch plan(const RepackArgs& a);
 
-// At most kMatvecTokens tokens * planes; larger batches go in several calls or to the tensor cores.
+// Products of few tokens: at most matvec_rows rows of activations (tokens * planes); larger batches go in
+// several calls or to the tensor cores. block is 0 for float weights.
 inline constexpr int kMatvecRows = 8;
+int matvec_rows(int k, int block, const Chip& chip);
+int64_t matvec_shared(int rows, int k, int block);  // bytes of a block of threads
 Launch plan(const MatvecArgs& a, const Chip& chip);
 
 // Attention of decoding rows. Bytes of AttendArgs::parts for a grid of `max_chunks` chunks, 0 where there are

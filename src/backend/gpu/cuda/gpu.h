@@ -4,7 +4,17 @@
 #pragma once
 #define JUNO_BOTH __host__ __device__ __forceinline__
 #define JUNO_GPU __device__ __forceinline__
+#define JUNO_GPU_APART __device__ __noinline__  // with registers of its own
 #define JUNO_UNROLL _Pragma("unroll")
+#define JUNO_PRAGMA(text) _Pragma(#text)
+#define JUNO_UNROLL_BY(n) JUNO_PRAGMA(unroll n)
+
+// Of kernels/list.h: the kernel's symbol is juno_ and its name there.
+#define JUNO_DEFINE_KERNEL(name, Args, threads, blocks)           \
+  extern "C" __global__ void __launch_bounds__(threads, blocks)   \
+      juno_##name(const __grid_constant__ juno::gpu::Args args) { \
+    juno::gpu::name(args);                                        \
+  }
 
 #include <cstddef>
 #include <cstdint>
@@ -111,6 +121,9 @@ JUNO_GPU uint16_t constant2(const void* from) {
   return v;
 }
 JUNO_GPU uint8_t constant1(const void* from) { return __ldg(static_cast<const uint8_t*>(from)); }
+
+// Memory that earlier kernels wrote, so not before wait_dependency.
+JUNO_GPU Quad32 load16(const void* from) { return *static_cast<const Quad32*>(from); }
 
 // Asks for [from, from + bytes) to come to the L2 cache; both multiples of 16. One lane asks.
 JUNO_GPU void prefetch(const void* from, uint32_t bytes) {

@@ -12,7 +12,7 @@ file(MAKE_DIRECTORY ${work})
 file(GLOB units CONFIGURE_DEPENDS ${here}/*.cu)
 file(GLOB texts CONFIGURE_DEPENDS ${here}/../kernels/*.h ${here}/gpu.h ${CMAKE_SOURCE_DIR}/src/quant/*.h
      ${CMAKE_SOURCE_DIR}/src/base/portable.h ${CMAKE_SOURCE_DIR}/src/base/math.h ${CMAKE_SOURCE_DIR}/src/base/half.h
-     ${CMAKE_SOURCE_DIR}/src/base/math_double.h)
+     ${CMAKE_SOURCE_DIR}/src/base/math_double.h ${CMAKE_SOURCE_DIR}/src/base/sin_cos.h)
 set(sums "")
 foreach(text IN LISTS units texts)
   file(SHA256 ${text} sum)

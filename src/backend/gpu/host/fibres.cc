@@ -40,6 +40,7 @@ class Block {
   Standing& standing() { return fibres_[static_cast<size_t>(current_)].standing; }
 
  private:
+  static void begin(Fibre& fibre);
   void prepare(const Extent& at);
   static void enter();
   void live();
@@ -144,6 +145,15 @@ const std::byte* Block::meet(Warp& warp, const void* mine, size_t bytes) {
   return box[0];
 }
 
+void Block::begin(Fibre& fibre) {
+  fibre.stack = std::make_unique<std::byte[]>(kStack);
+  getcontext(&fibre.start);
+  fibre.start.uc_stack.ss_sp = fibre.stack.get();
+  fibre.start.uc_stack.ss_size = kStack;
+  fibre.start.uc_link = nullptr;
+  makecontext(&fibre.start, &Block::enter, 0);
+}
+
 void Block::prepare(const Extent& at) {
   const auto start = reinterpret_cast<uintptr_t>(memory_.data());
   auto* shared = reinterpret_cast<std::byte*>((start + kSharedAlign - 1) / kSharedAlign * kSharedAlign);
@@ -159,13 +169,7 @@ void Block::prepare(const Extent& at) {
     f.standing = {
         i,        left_, at, launch_.grid, shared, launch_.shared, &warps_[static_cast<size_t>(i / kWarp)],
         &f.copies};
-    if (f.started) continue;
-    f.stack = std::make_unique<std::byte[]>(kStack);
-    getcontext(&f.start);
-    f.start.uc_stack.ss_sp = f.stack.get();
-    f.start.uc_stack.ss_size = kStack;
-    f.start.uc_link = nullptr;
-    makecontext(&f.start, &Block::enter, 0);
+    if (!f.started) begin(f);
   }
 }
 

@@ -3,7 +3,9 @@
 // meeting. See cuda/gpu.h for what each word means.
 #pragma once
 #define JUNO_GPU inline
+#define JUNO_GPU_APART inline
 #define JUNO_UNROLL
+#define JUNO_UNROLL_BY(n)
 
 #include <cassert>
 #include <cstring>
@@ -106,6 +108,7 @@ JUNO_GPU Pair32 constant8(const void* from) { return load_constant<Pair32>(from)
 JUNO_GPU uint32_t constant4(const void* from) { return load_constant<uint32_t>(from); }
 JUNO_GPU uint16_t constant2(const void* from) { return load_constant<uint16_t>(from); }
 JUNO_GPU uint8_t constant1(const void* from) { return load_constant<uint8_t>(from); }
+JUNO_GPU Quad32 load16(const void* from) { return load_constant<Quad32>(from); }
 JUNO_GPU void prefetch(const void* from, uint32_t bytes) {
   assert(reinterpret_cast<uintptr_t>(from) % 16 == 0 && bytes % 16 == 0);
   (void)from, (void)bytes;

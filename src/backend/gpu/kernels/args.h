@@ -201,6 +201,8 @@ struct MatvecArgs {
   int32_t tokens = 0, planes = 1;
   int32_t k = 0, block = 32;  // block: of the activations, as §2 says for the weights' formats
 
+  int32_t prefetch_strips = 0;  // that each warp asks for early, at most 8, under kGated 4
+
   // The activations: rounded already (x.q set), or f32 that each block rounds for itself (from set), or, for
   // float weights, f32 (from set).
   Rounded x;

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of 1 to 8 rows of activations with weights (docs/numerics.md §3, §4), at the pace of the memory. A
+// warp has four rows of the weight, a strip, at a time: lane 4g + r does group g of row r by itself, so that
+// the order of §3 costs nothing and only the tree over the groups crosses lanes. Loads run kDepth steps
+// ahead, over the ends of strips. One launch serves several weights of one input.
+#pragma once
+#include "backend/gpu/kernels/cell.h"
+#include "backend/gpu/kernels/matvec_float.h"
+#include "backend/gpu/kernels/record.h"
+#include "quant/dot.h"
+
+namespace juno::gpu {
+
+// How a format's strips are walked, with activation blocks of kBlock elements: steps of four cells.
+template <class F, int kBlock>
+struct Walk {
+  static constexpr int kCells = kBlock / kCell;  // of a block
+  static constexpr int kBlocks = 4 / kCells;     // of a step
+  static constexpr int kUnitCells = (quant::kUnit<F> < kBlock ? quant::kUnit<F> : kBlock) / kCell;
+
+  struct Step {
+    typename Layout<F>::Raw raw[4];
+    typename Layout<F>::Head head[kBlocks];
+  };
+
+  // Blocks first … of the lane's row; those at `end` and later are loaded in vain.
+  JUNO_GPU static void load(const LanePlanes& planes, int first, int end, Step& to) {
+    JUNO_UNROLL
+    for (int b = 0; b < kBlocks; ++b) {
+      const int block = first + b < end ? first + b : end > 0 ? end - 1 : 0;
+      to.head[b] = Layout<F>::head(planes, block * kCells);
+      JUNO_UNROLL
+      for (int j = 0; j < kCells; ++j) to.raw[b * kCells + j] = Layout<F>::load(planes, block * kCells + j);
+    }
+  }
+
+  template <int kRows>
+  JUNO_GPU static void add_block(const Step& step, int b, int block, const unsigned char* record,
+                                 int row_bytes, float (&acc)[kRows]) {
+    const Scales scales = Layout<F>::scales(step.head[b], step.raw[b * kCells], block * kCells);
+    int sum[kRows] = {}, minima[kRows] = {};
+    JUNO_UNROLL
+    for (int j = 0; j < kCells; ++j) {
+      uint32_t w[8];
+      Layout<F>::words(step.raw[b * kCells + j], w);
+      JUNO_UNROLL
+      for (int t = 0; t < kRows; ++t) {
+        const unsigned char* at = record + t * row_bytes;
+        const Quad32 low = *reinterpret_cast<const Quad32*>(at + j * kCell);
+        const Quad32 high = *reinterpret_cast<const Quad32*>(at + j * kCell + 16);
+        const uint32_t x[8] = {low.x[0],  low.x[1],  low.x[2],  low.x[3],
+                               high.x[0], high.x[1], high.x[2], high.x[3]};
+        const uint32_t h = reinterpret_cast<const uint32_t*>(at + kBlock)[j];
+        sum[t] += cell_product<F>(w, scales, j, x, h);
+        minima[t] = cell_minimum<F>(scales, j, h, minima[t]);
+        if ((j + 1) % kUnitCells != 0) continue;
+        const float dx = *reinterpret_cast<const float*>(at + kBlock + kBlock / 8);
+        acc[t] = fma(scales.d * dx, static_cast<float>(sum[t]), acc[t]);
+        sum[t] = 0;
+        if (quant::HasMin<F> && j + 1 == kCells)
+          acc[t] = fma(scales.m * dx, static_cast<float>(minima[t]), acc[t]);
+      }
+    }
+  }
+};
+
+// A format without a layout of its own: a block a step, element by element.
+template <class F, int kBlock>
+requires(!Layout<F>::kTakenApart) struct Walk<F, kBlock> {
+  static constexpr int kBlocks = 1;
+  struct Step {
+    const typename F::Block* block;
+  };
+  JUNO_GPU static void load(const LanePlanes& planes, int first, int end, Step& to) {
+    const int block = first < end ? first : end > 0 ? end - 1 : 0;
+    to.block = reinterpret_cast<const typename F::Block*>(unit<F>(planes, 0, block * kBlock / F::block_size));
+  }
+  template <int kRows>
+  JUNO_GPU static void add_block(const Step& step, int, int block, const unsigned char* record, int row_bytes,
+                                 float (&acc)[kRows]) {
+    for (int t = 0; t < kRows; ++t) {
+      const unsigned char* at = record + t * row_bytes;
+      const float d = *reinterpret_cast<const float*>(at + kBlock + kBlock / 8);
+      quant::ActivationRow x;
+      x.q = reinterpret_cast<const int8_t*>(at);
+      x.h = reinterpret_cast<const int16_t*>(at + kBlock);
+      x.d = &d;
+      x.block = kBlock;
+      acc[t] = add_one(acc[t], *step.block, block * kBlock % F::block_size, x);
+    }
+  }
+  // quant::add_block for elements first … of a block, x being the activation block itself.
+  JUNO_GPU static float add_one(float acc, const typename F::Block& w, int first,
+                                const quant::ActivationRow& x) {
+    const int step = quant::kUnit<F> < kBlock ? quant::kUnit<F> : kBlock;
+    for (int u = 0; u < kBlock; u += step) {
+      int32_t sum = 0;
+      for (int i = u; i < u + step; ++i) sum += F::v(w, first + i) * x.q[i];
+      acc = fma(F::d(w) * x.d[0], static_cast<float>(sum), acc);
+    }
+    if constexpr (quant::HasMin<F>) {
+      int32_t sum = 0;
+      for (int i = 0; i < kBlock; i += 16) sum += F::u(w, first + i) * x.h[i / 16];
+      acc = fma(F::m(w) * x.d[0], static_cast<float>(sum), acc);
+    }
+    return acc;
+  }
+};
+
+// The strips of one part that a warp works through: first, first + stride … below `strips`. Under kGated each
+// is taken twice, of the gate and of the up matrix.
+struct Share {
+  int first, stride, strips;
+  JUNO_GPU int count() const { return first < strips ? (strips - first + stride - 1) / stride : 0; }
+};
+
+template <class F, int kBlock, int kRows, int kDepth>
+JUNO_GPU_APART void integer_strips(const MatvecArgs& a, int part, const Share& share, const Outputs& out) {
+  using W = Walk<F, kBlock>;
+  const int twice = a.epilogue == Epilogue::kGated ? 2 : 1;
+  const int group = lane() / kStrip, blocks = a.k / kBlock;
+  const int begin = static_cast<int>(quant::group_begin(group, blocks));
+  const int end = static_cast<int>(quant::group_begin(group + 1, blocks));
+  const int steps = ((blocks + 7) / 8 + W::kBlocks - 1) / W::kBlocks;
+  const int items = share.count() * twice, total = items * steps, row_bytes = record_row_bytes(a.k, kBlock);
+  const unsigned char* records = shared() + out.records + 16 * group;
+
+  const auto planes_of = [&](int item) {
+    const Weight& w = a.parts[part + item % twice].weight;
+    const int strip = share.first + item / twice * share.stride;
+    return lane_planes<F>(w.data + out.plane * w.plane_bytes, w.rows, w.cols,
+                          strip * kStrip + lane() % kStrip);
+  };
+  typename W::Step ring[kDepth];
+  LanePlanes fetch = {};
+  int fetch_item = 0, fetch_step = 0;
+  const auto fetch_next = [&](typename W::Step& to) {
+    if (fetch_item >= items) return;
+    if (fetch_step == 0) fetch = planes_of(fetch_item);
+    W::load(fetch, begin + fetch_step * W::kBlocks, end, to);
+    if (++fetch_step == steps) fetch_step = 0, ++fetch_item;
+  };
+  JUNO_UNROLL
+  for (int d = 0; d < kDepth; ++d) fetch_next(ring[d]);
+
+  float acc[kRows] = {}, kept[kRows] = {};
+  int step = 0, item = 0;
+  for (int done = 0; done < total; done += kDepth) {
+    JUNO_UNROLL
+    for (int d = 0; d < kDepth; ++d) {
+      if (done + d >= total) break;
+      JUNO_UNROLL
+      for (int b = 0; b < W::kBlocks; ++b) {
+        const int block = begin + step * W::kBlocks + b;
+        if (block < end)
+          W::add_block(ring[d], b, block, records + block * record_bytes(kBlock), row_bytes, acc);
+      }
+      fetch_next(ring[d]);
+      if (++step < steps) continue;
+      step = 0;
+      JUNO_UNROLL
+      for (int t = 0; t < kRows; ++t) acc[t] = group_tree(acc[t], kStrip);
+      const int strip = share.first + item / twice * share.stride;
+      finish(a, part, out, Place{strip * kStrip + lane() % kStrip, group, item % twice}, acc, kept);
+      JUNO_UNROLL
+      for (int t = 0; t < kRows; ++t) acc[t] = 0;
+      ++item;
+    }
+  }
+}
+
+template <class F, int kRows>
+JUNO_GPU void strips_of(const MatvecArgs& a, int part, const Share& share, const Outputs& out) {
+  constexpr int kDepth = kRows == 1 ? 3 : 2;
+  if constexpr (quant::FloatFormat<F>) {
+    float_strips<F, kRows>(a, part, share.first, share.stride, out);
+  } else if constexpr (F::block_size == 32) {
+    integer_strips<F, 32, kRows, kDepth>(a, part, share, out);
+  } else {
+    if (a.block == 128) return integer_strips<F, 128, kRows, kDepth>(a, part, share, out);
+    if (a.block == 64) return integer_strips<F, 64, kRows, 1>(a, part, share, out);
+    integer_strips<F, 32, kRows, 1>(a, part, share, out);
+  }
+}
+template <int kRows, class... Fs>
+JUNO_GPU void strips_of_any(const MatvecArgs& a, int part, const Share& share, const Outputs& out,
+                            quant::List<Fs...>) {
+  ((a.parts[part].weight.format == Fs::gguf_id ? strips_of<Fs, kRows>(a, part, share, out) : void()), ...);
+}
+
+// The rows of activations as records, whatever they come from.
+JUNO_GPU void gather_records(const MatvecArgs& a, int input, const Records& to) {
+  if (a.x.q) return copy_records(to, a.x, input * a.planes, a.tokens * a.planes);
+  float* slots = shared<float>();
+  for (int t = 0; t < a.tokens; ++t) {
+    const int64_t row = static_cast<int64_t>(input + t) * a.k;
+    RoundSource from{a.from + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.from_act, {}};
+    if (a.source == Source::kNorm) from.of = norm_of_row(from.x, a.k, a.norm, slots);
+    round_row(from, a.k, a.block, a.planes, t * a.planes, to);
+  }
+}
+
+// What of the weights a warp reads first is on its way to the L2 cache while the kernel before still runs: a
+// lane a plane of a strip.
+template <class F>
+JUNO_GPU void prefetch_strip(const Weight& w, int strip, int plane) {
+  uint64_t begin = 0, bytes = 0;
+  if constexpr (quant::FloatFormat<F>) {
+    bytes = static_cast<uint64_t>(w.cols) * kStrip * sizeof(typename F::Block);
+    begin = static_cast<uint64_t>(strip) * bytes;
+    if (plane != 0 || strip * kStrip + kStrip > w.rows) return;
+  } else {
+    JUNO_UNROLL
+    for (int p = 0; p < kPlaneCount<F>; ++p) {
+      if (p != plane) continue;
+      bytes = static_cast<uint64_t>(w.cols / Layout<F>::planes().at[p].elements) * kStrip *
+              Layout<F>::planes().at[p].bytes;
+      begin = plane_offset<F>(p, w.rows, w.cols) + static_cast<uint64_t>(strip) * bytes;
+    }
+  }
+  const uint64_t from = begin / 16 * 16;
+  if (bytes >= 16) prefetch(w.data + from, static_cast<uint32_t>((begin + bytes) / 16 * 16 - from));
+}
+template <class... Fs>
+JUNO_GPU void prefetch_any(const Weight& w, int strip, int plane, quant::List<Fs...>) {
+  ((w.format == Fs::gguf_id ? prefetch_strip<Fs>(w, strip, plane) : void()), ...);
+}
+JUNO_GPU void prefetch_share(const MatvecArgs& a, int me, int warps_at_once) {
+  const int lanes_of = lane() / kMaxPlanes, plane = lane() % kMaxPlanes;  // eight strips at a time
+  const int halves = a.epilogue == Epilogue::kGated ? 2 : 1, parts = halves == 2 ? 1 : a.part_count;
+  if (lanes_of >= a.prefetch_strips * halves) return;
+  int strip = me + lanes_of / halves * warps_at_once;
+  for (int part = 0; part < parts; ++part) {
+    const Weight& w = a.parts[part + lanes_of % halves].weight;
+    const int strips = (w.rows + kStrip - 1) / kStrip;
+    if (strip < strips) return prefetch_any(w, strip, plane, quant::Formats{});
+    strip -= strips;
+  }
+}
+
+template <int kRows>
+JUNO_GPU void matvec(const MatvecArgs& a) {
+  const int warps_at_once = blocks_x() * warps(), me = warp() * blocks_x() + block_x();
+  trigger_dependents();
+  if (!a.ids) prefetch_share(a, me, warps_at_once);
+  wait_dependency();
+  Outputs out{.pair = block_y(), .input = a.ids ? block_y() / a.inputs_shared : 0};
+  out.plane = a.ids ? a.ids[block_y()] : 0;
+  if (a.block != 0) {
+    gather_records(a, out.input, Records{shared() + out.records, a.k, a.block});
+    barrier();
+  }
+  const int parts = a.epilogue == Epilogue::kGated ? 1 : a.part_count;
+  for (int part = 0, before = 0; part < parts; ++part) {
+    const int strips = (a.parts[part].weight.rows + kStrip - 1) / kStrip;
+    const int first = (me + warps_at_once - before % warps_at_once) % warps_at_once;
+    strips_of_any<kRows>(a, part, Share{first, warps_at_once, strips}, out, quant::Formats{});
+    before += strips;
+  }
+}
+
+JUNO_GPU void matvec_1(const MatvecArgs& a) { matvec<1>(a); }
+JUNO_GPU void matvec_2(const MatvecArgs& a) { matvec<2>(a); }
+JUNO_GPU void matvec_4(const MatvecArgs& a) { matvec<4>(a); }
+JUNO_GPU void matvec_8(const MatvecArgs& a) { matvec<8>(a); }
+
+}  // namespace juno::gpu

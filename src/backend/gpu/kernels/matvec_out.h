@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the sums of a matrix-vector product go: the tree over the groups, bias, residual, gate.
+#pragma once
+#include "backend/gpu/kernels/args.h"
+#include "backend/gpu/kernels/round.h"
+
+namespace juno::gpu {
+
+struct Outputs {
+  int pair = 0, input = 0;              // of a mixture
+  int64_t plane = 0;                    // its expert
+  static constexpr int records = 1024;  // bytes of shared memory before the activations: the sums of a norm
+};
+
+// A lane's result: the row of the weight, which of the eight groups it is (all have the sum), and under
+// kGated 0 for the gate, 1 for the up matrix.
+struct Place {
+  int row, group, half;
+};
+
+// The neighbour tree over eight groups, whose lanes are `apart` lanes apart. All lanes get the sum.
+JUNO_GPU float group_tree(float acc, int apart) {
+  acc = acc + shuffle_xor(acc, apart);
+  acc = acc + shuffle_xor(acc, 2 * apart);
+  return acc + shuffle_xor(acc, 4 * apart);
+}
+
+// Group g of the lanes writes token g. `kept` holds the gate's sums until those of the up matrix are there.
+template <int kRows>
+JUNO_GPU void finish(const MatvecArgs& a, int part, const Outputs& out, const Place& at,
+                     const float (&acc)[kRows], float (&kept)[kRows]) {
+  const MatvecPart& p = a.parts[part + at.half];
+  JUNO_UNROLL
+  for (int t = 0; t < kRows; ++t) {
+    const int token = a.planes == 2 ? t / 2 : t;
+    if (a.planes == 2 && t % 2 == 1) continue;
+    float y = acc[t];
+    if constexpr (kRows > 1)
+      if (a.planes == 2) y = y + acc[t + 1 < kRows ? t + 1 : t];
+    if (at.group != token || token >= a.tokens || at.row >= p.weight.rows) continue;
+    if (p.bias) y = y + p.bias[at.row];
+    const int64_t to = static_cast<int64_t>(out.pair + token) * a.parts[part].y_stride + at.row;
+    if (a.epilogue == Epilogue::kGated && at.half == 0) {
+      kept[t] = y;
+      continue;
+    }
+    if (a.epilogue == Epilogue::kGated) y = activate(a.act, kept[t]) * y;
+    if (a.epilogue == Epilogue::kAdd) y = a.residual[to] + y;
+    a.parts[part].y[to] = y;
+  }
+}
+
+}  // namespace juno::gpu
