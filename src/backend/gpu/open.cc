@@ -5,12 +5,15 @@
 #include "backend/gpu/cuda/runtime.h"
 #include "backend/gpu/gpu_ops.h"
 #include "backend/gpu/host/runtime.h"
+#include "backend/gpu/prove.h"
 
 namespace juno::gpu {
 
 Result<std::unique_ptr<ops::Executor>> open_cuda(int index, ops::Activations activations) {
   return guard([&]() -> std::unique_ptr<ops::Executor> {
-    return std::make_unique<GpuOps>("cuda", take(cuda::open_runtime(index)), activations);
+    auto ops = std::make_unique<GpuOps>("cuda", take(cuda::open_runtime(index)), activations);
+    prove(*ops);
+    return ops;
   });
 }
 
