@@ -103,7 +103,10 @@ class Gate {
         how.prompts.begin() + static_cast<ptrdiff_t>(std::min(how.prompts.size(), kind_.most_prompts)));
     work_.max_tokens = std::min(how.max_tokens, kind_.most_tokens);
     work_.prompt_logits = kind_.prompt_logits;
-    work_.modes = kind_.modes;
+    for (const GateMode& mode : kind_.modes)
+      if (work_.modes.empty() || how.batches.empty() ||
+          std::ranges::find(how.batches, mode.batch) != how.batches.end())
+        work_.modes.push_back(mode);
   }
 
   Json run() {

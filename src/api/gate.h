@@ -18,6 +18,7 @@ struct GateOptions {
   std::vector<std::string> prompts;
   std::string prompts_name;  // of the file they are from
   int64_t max_tokens = 64;
+  std::vector<int64_t> batches;  // of the kind's, those that are run; empty: all
   Log log;
 
   // Self-test: one bit that is wrong, as if the arm had computed it.

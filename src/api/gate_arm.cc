@@ -34,6 +34,7 @@ Json stages_json(const Opened& parts) {
     list.push_back({{"backend", s.ops->backend()},
                     {"layers", {s.first, s.last}},
                     {"estimate", {{"weights", e.weights}, {"kv", e.kv}, {"work", e.work}}},
+                    {"held_bytes", s.ops->device().held()},
                     {"peak_bytes", s.ops->device().peak()},
                     {"card_bytes", memory ? Json(memory->total) : Json()}});
   }
@@ -99,8 +100,11 @@ class ArmRun {
     answers_.assign(count, {});
     prefill_seconds_ = decode_seconds_ = 0;
     decoded_ = 0;
-    for (size_t at = 0; at < count; at += static_cast<size_t>(how.batch))
+    std::optional<uint64_t> held;  // after the first answers, when all that grows has grown
+    for (size_t at = 0; at < count; at += static_cast<size_t>(how.batch)) {
       wave(mode, at, std::min(count, at + static_cast<size_t>(how.batch)));
+      if (!held) held = held_bytes();
+    }
     int64_t asked = 0, said = 0;
     for (size_t i = 0; i < count; ++i) {
       asked += static_cast<int64_t>(prompts_[i % prompts_.size()].size());
@@ -109,10 +113,17 @@ class ArmRun {
     return {{"batch", how.batch},
             {"chunk", how.chunk},
             {"logits", how.logits},
+            {"held_bytes", {*held, held_bytes()}},
             {"prompt_tokens", asked},
             {"new_tokens", said},
             {"prefill_tokens_per_second", rate(asked, prefill_seconds_)},
             {"decode_tokens_per_second", rate(decoded_, decode_seconds_)}};
+  }
+
+  uint64_t held_bytes() const {
+    uint64_t sum = 0;
+    for (const model::Stage& s : parts_->stages) sum += s.ops->device().held();
+    return sum;
   }
 
   void wave(size_t mode, size_t begin, size_t end) {

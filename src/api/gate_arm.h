@@ -38,8 +38,9 @@ struct GateWork {
   std::function<void(size_t mode, size_t prompt, size_t row, std::span<float> logits)> tamper;
 };
 
-// What one mode gave: an answer a prompt, and figures {batch, chunk, logits, prompt_tokens, new_tokens,
-// prefill_tokens_per_second, decode_tokens_per_second}.
+// What one mode gave: an answer a prompt, and figures {batch, chunk, logits, held_bytes (of the devices,
+// after the first answers and after the last), prompt_tokens, new_tokens, prefill_tokens_per_second,
+// decode_tokens_per_second}.
 using OnGateMode = std::function<void(size_t mode, std::vector<GateAnswer> answers, nlohmann::ordered_json)>;
 
 // Runs all modes. -> {backend, isa, threads, device, ready_seconds, stages, prompt_tokens, cut, routing}.

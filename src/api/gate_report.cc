@@ -101,14 +101,24 @@ void seal(Json& report) { report["checksum"] = checksum(report); }
 Result<std::vector<std::string>> verify_gate(const std::string& text, const std::string& name,
                                              const GateExpectation& expected) {
   return guard([&] {
-    const Json report = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!report.is_object() || !report.contains("juno_gate") || report["juno_gate"] != kGateForm)
-      fail(Code::kBadData, "[api] {} is not a report of juno gate of form {}", name, kGateForm);
-    try {
-      return Verifier(report, expected).run();
-    } catch (const Json::exception& e) {
-      fail(Code::kBadData, "[api] {} is not a whole report of juno gate: {}", name, e.what());
+    const Json file = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const bool several = file.is_object() && file.contains("reports") && file["reports"].is_array();
+    const Json one = Json::array({file});
+    std::vector<std::string> reasons;
+    for (const Json& report : several ? file["reports"] : one) {
+      if (!report.is_object() || !report.contains("juno_gate") || report["juno_gate"] != kGateForm)
+        fail(Code::kBadData, "[api] {} is not a report of juno gate of form {}", name, kGateForm);
+      try {
+        for (const std::string& reason : Verifier(report, expected).run())
+          reasons.push_back(several ? fmt::format("{} of {}: {}", report.at("kind").get<std::string>(),
+                                                  report.at("model").at("path").get<std::string>(), reason)
+                                    : reason);
+      } catch (const Json::exception& e) {
+        fail(Code::kBadData, "[api] {} is not a whole report of juno gate: {}", name, e.what());
+      }
     }
+    if (several && file["reports"].empty()) reasons.push_back("it holds no report");
+    return reasons;
   });
 }
 

@@ -24,9 +24,9 @@ struct GateExpectation {
   bool same_host = false;  // made on a machine like this one
 };
 
-// Why the report does not hold: it was edited, is of another program, kernels, model or machine, was made by
-// a program with changes that nobody can see, or did not pass. Empty: it holds. kBadData where the text is no
-// report of a gate.
+// Why the report, or one of {"reports": […]}, does not hold: it was edited, is of another program, kernels,
+// model or machine, was made by a program with changes that nobody can see, or did not pass. Empty: it holds.
+// kBadData where the text is no report of a gate.
 Result<std::vector<std::string>> verify_gate(const std::string& text, const std::string& name,
                                              const GateExpectation& expected);
 

@@ -20,7 +20,7 @@ struct Options {
   std::string what, given;  // a kind, "verify" or "self-test"; the report to verify
   ModelOptions model;
   api::GateOptions gate;
-  std::string prompts, arm = "both", gpu_backend = "cuda", report;
+  std::string prompts, arm = "both", gpu_backend = "cuda", report, batches;
   bool same_host = false;
 };
 
@@ -85,6 +85,7 @@ int run_gate(Options o) {
   o.gate.prompts = prompts_of(read_text(o.prompts));
   o.gate.prompts_name = o.prompts;
   if (o.gate.prompts.empty()) fail(Code::kBadData, "[cli] {} holds no prompt", o.prompts);
+  if (!o.batches.empty()) o.gate.batches = parse_numbers(o.batches, "--batch");
   o.gate.log = stderr_log(isatty(STDERR_FILENO));
   const Json report = take(api::gate(o.model.opened(Log{}), o.gate));
   write_report(report, o.report);
@@ -127,6 +128,8 @@ Run add_gate(CLI::App& app) {
   app.add_option("--prompts", o->prompts, "File of prompts, separated by lines of three dashes");
   app.add_option("--max-tokens,-n", o->gate.max_tokens, "Tokens of each answer")
       ->transform(in_range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--batch,-b", o->batches,
+                 "Of 1, 2, 7 and 32 prompts at once, those that are asked; without it, all");
   app.add_option("--arm", o->arm, "What runs: both compares a GPU with the CPU, one alone with itself")
       ->check(CLI::IsMember({"both", "gpu", "cpu"}));
   app.add_option("--gpu-backend", o->gpu_backend,
