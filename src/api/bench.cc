@@ -77,8 +77,8 @@ void add_shares(Json& models, const Limits& limits) {
 }
 
 Json settings(const SessionOptions& session, const BenchOptions& how) {
-  return {{"prompt", how.prompt},
-          {"decode", how.decode},
+  return {{"prompts", how.prompts},
+          {"decodes", how.decodes},
           {"depths", how.depths},
           {"batches", how.batches},
           {"repetitions", how.repetitions},

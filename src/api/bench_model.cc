@@ -92,9 +92,9 @@ class ModelBench {
 
   std::vector<Test> tests_at(int64_t depth) const {
     std::vector<Test> tests;
-    if (how_.prompt > 0) tests.push_back({"prompt", how_.prompt, 1, depth, 1});
-    for (int64_t batch : how_.batches)
-      if (how_.decode > 0) tests.push_back({"decode", 1, how_.decode, depth, batch});
+    for (int64_t tokens : how_.prompts) tests.push_back({"prompt", tokens, 1, depth, 1});
+    for (int64_t tokens : how_.decodes)
+      for (int64_t batch : how_.batches) tests.push_back({"decode", 1, tokens, depth, batch});
     return tests;
   }
 
