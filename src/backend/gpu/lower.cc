@@ -96,7 +96,7 @@ void Lowerer::input(MatvecArgs& a, const QuantiseArgs& x, bool is_float) {
 
 // Few tokens at a time.
 void Lowerer::products(MatvecArgs a) {
-  const int32_t tokens = a.tokens, step = kMatvecRows / a.planes;
+  const int32_t tokens = a.tokens, step = std::max(matvec_rows(a.k, a.block, how_.chip) / a.planes, 1);
   for (int32_t t = 0; t < tokens; t += step) {
     MatvecArgs part = a;
     part.tokens = std::min(step, tokens - t);

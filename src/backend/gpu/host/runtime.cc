@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "backend/gpu/host/fibres.h"
+#include "backend/gpu/host/kernels.h"
 
 namespace juno::gpu::host {
 namespace {
@@ -63,7 +63,7 @@ class HostRuntime final : public Runtime {
   void wait() override {}
 
   void launch(const Launch& launch) override {
-    run_grid(kernel_bodies()[static_cast<size_t>(launch.kernel)], launch, Order::kForward);
+    run(launch);
     ++traffic_.launches;
   }
   std::unique_ptr<Graph> capture(std::span<const Launch> launches) override {
