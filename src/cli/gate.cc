@@ -108,7 +108,7 @@ int self_test(const Options& o) {
   bool good = true;
   for (const api::SelfTest& test : take(api::gate_self_test(o.model.opened(Log{})))) {
     print(fmt::format("{} {}{}\n", test.good ? "ok  " : "FAIL", test.name,
-                      test.why.empty() ? "" : ": " + printable(test.why)));
+                      test.good ? "" : ": " + printable(test.why)));
     good = good && test.good;
   }
   return good ? 0 : 1;
