@@ -152,7 +152,8 @@ class ModelBench {
     const uint64_t cache = engine::KvPool::bytes_per_page(layers) *
                            static_cast<uint64_t>(engine::KvPool::pages_for(t.positions())) *
                            static_cast<uint64_t>(t.batch);
-    const uint64_t memory = host_memory().usable();
+    const auto card = parts_->stages.back().ops->device().memory();
+    const uint64_t memory = card ? card->free + parts_->engine->pool().bytes() : host_memory().usable();
     std::string why;
     if (t.positions() > limit_)
       why = fmt::format("it takes {} positions, the context has {}", t.positions(), limit_);

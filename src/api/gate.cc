@@ -181,6 +181,8 @@ class Gate {
                   work_.max_tokens, name);
     SessionOptions options = session_;
     options.backend = name;
+    if (options.gpu_layers.empty() && name != "cpu")
+      options.gpu_layers = "all";  // all of it, or it is no arm
     work_.tamper = {};
     if (how_.wrong && how_.wrong->arm == arm) {
       work_.tamper = [w = *how_.wrong](size_t mode, size_t prompt, size_t row, std::span<float> logits) {

@@ -31,16 +31,21 @@ Result<std::unique_ptr<ops::Executor>> open_one(const std::string& name, const S
       name, {.threads = o.threads, .isa = o.isa, .activations = profile(o.activations), .log = o.log});
 }
 
-// The name of the first card that can be used; "" where none can, with the reasons.
-std::string usable_card(const SessionOptions& o, std::string& why) {
+struct Card {
+  std::string name;
+  std::unique_ptr<ops::Executor> ops;
+};
+
+// The first card that can be used; none where none can, with the reasons.
+Card usable_card(const SessionOptions& o, std::string& why) {
   for (const Backend& backend : backends()) {
     if (!backend.card || !backend.open) continue;
-    const auto opened = open_one(std::string(backend.name), o);
-    if (opened) return std::string(backend.name);
+    auto opened = open_one(std::string(backend.name), o);
+    if (opened) return {std::string(backend.name), std::move(*opened)};
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", backend.name, opened.error().message);
   }
   if (why.empty()) why = "no GPU is built into this program";
-  return "";
+  return {};
 }
 
 std::string shown(ops::Executor& op) {
@@ -85,9 +90,11 @@ class Placer {
   std::string card_name() {
     if (options_.backend != "auto") return options_.backend == "cpu" ? "" : options_.backend;
     if (options_.gpu_layers == "0") return "";
-    std::string why, card = usable_card(options_, why);
-    if (card.empty()) options_.log.notice("[api] on the CPU: {}", why);
-    return card;
+    std::string why;
+    Card card = usable_card(options_, why);
+    if (card.name.empty()) options_.log.notice("[api] on the CPU: {}", why);
+    first_ = std::move(card.ops);
+    return card.name;
   }
 
   Placement on_one(const std::string& name) {
@@ -101,10 +108,12 @@ class Placer {
   void open_cards(const std::string& card) {
     if (options_.gpu_split.size() > 1 && card.find(':') != card.npos)
       fail(Code::kUsage, "[api] {} is one card; layers are split over several", card);
+    const bool several = options_.gpu_split.size() > 1;
     for (size_t i = 0; i < std::max<size_t>(1, options_.gpu_split.size()); ++i) {
-      const bool several = options_.gpu_split.size() > 1;
-      placement_.executors.push_back(
-          take(open_one(several ? fmt::format("{}:{}", card, i) : card, options_)));
+      if (i == 0 && first_) placement_.executors.push_back(std::move(first_));
+      else
+        placement_.executors.push_back(
+            take(open_one(several ? fmt::format("{}:{}", card, i) : card, options_)));
     }
     cards_ = placement_.executors.size();
   }
@@ -229,6 +238,7 @@ class Placer {
   const SessionOptions& options_;
   int layers_ = 0;
   engine::EngineOptions how_;
+  std::unique_ptr<ops::Executor> first_;  // card, where it had to be opened to choose it
   size_t cards_ = 0;
   std::string none_fits_;
   Placement placement_;
@@ -270,9 +280,10 @@ std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage>
 }
 
 std::unique_ptr<ops::Executor> open_executor(const SessionOptions& options) {
-  std::string why, name = options.backend;
-  if (name == "auto") name = usable_card(options, why);
-  return take(open_one(name.empty() ? "cpu" : name, options));
+  std::string why;
+  if (options.backend == "auto")
+    if (Card card = usable_card(options, why); card.ops) return std::move(card.ops);
+  return take(open_one(options.backend == "auto" ? "cpu" : options.backend, options));
 }
 
 nlohmann::ordered_json device_json(const ops::Device& device) {
