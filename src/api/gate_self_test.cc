@@ -17,7 +17,8 @@ GateOptions small_gate() {
           .arms = {"cpu", "cpu"},
           .prompts = {"Once upon a time there was a machine.", "One and one is"},
           .prompts_name = "self-test",
-          .max_tokens = 3};
+          .max_tokens = 3,
+          .batches = {1, 2}};
 }
 
 SelfTest expect_pass(const Json& report) {
@@ -66,12 +67,12 @@ Result<std::vector<SelfTest>> gate_self_test(const SessionOptions& session) {
     const GateOptions how = small_gate();
     const Json right = take(gate(session, how));
     tests.push_back(expect_pass(right));
-    GateOptions::WrongBit wrong{.arm = 1, .mode = 6, .prompt = 1, .row = 2};
+    GateOptions::WrongBit wrong{.arm = 1, .mode = 3, .prompt = 1, .row = 2};
     GateOptions tampered = how;
     tampered.wrong = &wrong;
     tests.push_back(expect_divergence(
         "one wrong bit in the last logits of one batch is found, and where it is",
-        take(gate(session, tampered)), {{"arm", "cpu"}, {"batch", 32}, {"prompt", 1}, {"token", 2}}));
+        take(gate(session, tampered)), {{"arm", "cpu"}, {"batch", 2}, {"prompt", 1}, {"token", 2}}));
     tests.push_back(wrong_weight(session, right));
     tests.push_back(expect_edited(right));
     return tests;
