@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proof that two backends compute the same bits: the same prompts on both, compared token by token and logit
-// by logit, in a report that is bound to what was run. docs/gpu.md.
+// by logit, in a report that is bound to what was run. docs/gate.md.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -53,6 +53,7 @@ Result<void> Runner::reserve(int tokens, int outputs) {
     outputs = std::max(outputs, max_outputs_);
     const auto room = static_cast<size_t>(tokens);
     for (auto* list : {&tokens_, &positions_, &outputs_}) list->reserve(room);
+    joined_.reserve(3 * room);
     rows_.reserve(room);
     best_.reserve(room);
     if (stages_.size() > 1) x_.resize(std::max(x_.size(), room * static_cast<size_t>(model_.config.dim)));
@@ -127,21 +128,22 @@ void Runner::fill(std::span<const Piece> pieces) {
   }
 }
 
-// What was filled in, as one stage sees it.
+// What was filled in, as one stage sees it: on its device the three arrays lie one after another, so that one
+// copy brings them.
 ops::Batch Runner::batch(size_t stage) {
-  return {.tokens = upload(stage, tokens_, 0),
-          .positions = upload(stage, positions_, 1),
-          .outputs = upload(stage, outputs_, 2),
-          .runs = runs_,
-          .layers = pool_.layers()};
-}
-
-Tensor Runner::upload(size_t stage, const std::vector<int32_t>& values, int slot) {
-  const Tensor to{static_cast<int32_t*>(indices_[stage]) + int64_t{slot} * max_tokens_,
-                  DType::kI32,
-                  {.rows = 1, .cols = static_cast<int64_t>(values.size())}};
-  stages_[stage].ops->device().write(to, values.data());
-  return to;
+  auto* at = static_cast<int32_t*>(indices_[stage]);
+  joined_.clear();
+  const auto place = [&](const std::vector<int32_t>& values) {
+    const Tensor there{
+        at + joined_.size(), DType::kI32, {.rows = 1, .cols = static_cast<int64_t>(values.size())}};
+    joined_.insert(joined_.end(), values.begin(), values.end());
+    return there;
+  };
+  const Tensor tokens = place(tokens_), positions = place(positions_), outputs = place(outputs_);
+  const Tensor all{at, DType::kI32, {.rows = 1, .cols = static_cast<int64_t>(joined_.size())}};
+  stages_[stage].ops->device().write(all, joined_.data());
+  return {
+      .tokens = tokens, .positions = positions, .outputs = outputs, .runs = runs_, .layers = pool_.layers()};
 }
 
 std::span<const float> Runner::logits(int row) {

@@ -55,7 +55,6 @@ class Runner {
   Result<void> plan(int tokens, int outputs);
   void fill(std::span<const Piece> pieces);
   ops::Batch batch(size_t stage);
-  Tensor upload(size_t stage, const std::vector<int32_t>& values, int slot);
 
   const model::Model& model_;
   const std::vector<model::Stage> stages_;
@@ -64,11 +63,12 @@ class Runner {
   std::vector<int32_t> tokens_, positions_, outputs_;  // of the batch, on the host
   std::vector<ops::Run> runs_;
   std::vector<Row> rows_;
-  std::vector<void*> indices_;  // on the device of each stage, the three arrays, max_tokens_ apart
-  std::vector<float> x_;        // [tokens, dim] on its way between stages
-  Tensor result_;               // [outputs, vocab], on the device of the last stage
-  std::vector<float> logits_;   // [vocab]
-  std::vector<int32_t> best_;   // of rows_
+  std::vector<int32_t> joined_;  // all three
+  std::vector<void*> indices_;   // where they go on the device of each stage
+  std::vector<float> x_;         // [tokens, dim] on its way between stages
+  Tensor result_;                // [outputs, vocab], on the device of the last stage
+  std::vector<float> logits_;    // [vocab]
+  std::vector<int32_t> best_;    // of rows_
 };
 
 }  // namespace juno::engine

@@ -18,10 +18,10 @@ class Fuser {
  public:
   Fuser(Steps steps, const Tensors& results) : steps_(std::move(steps)), results_(results) {}
 
-  Steps run() {
+  Steps run(bool many) {
     for (size_t i = 0; i < steps_.size(); ++i) i = prepare_attention(i);
     for (size_t i = 0; i < steps_.size(); ++i) share_input(i);
-    for (size_t i = 0; i < steps_.size(); ++i) gate(i);
+    for (size_t i = 0; i < steps_.size(); ++i) many ? gate_on_the_way_in(i) : gate(i);
     for (size_t i = 0; i < steps_.size(); ++i) add_residual(i);
     for (size_t i = 0; i < steps_.size(); ++i) norm_on_the_way_in(i);
     for (size_t i = 0; i < steps_.size(); ++i) end_in_place(i);
@@ -45,6 +45,7 @@ class Fuser {
   size_t take_norm(size_t i, Tensor AttentionStep::*side, ops::Norm AttentionStep::*norm);
   void share_input(size_t i);
   void gate(size_t i);
+  void gate_on_the_way_in(size_t i);
   void add_residual(size_t i);
   void norm_on_the_way_in(size_t i);
   void end_in_place(size_t i);
@@ -144,8 +145,23 @@ void Fuser::gate(size_t i) {
     return;
   l->epilogue = Epilogue::kGated;
   l->act = g->act;
-  l->parts[0].y = g->y;
+  l->gated = g->y;
   drop(i + 1);
+}
+
+// act(gate) ∘ up that one product reads.
+void Fuser::gate_on_the_way_in(size_t i) {
+  const ElementStep* g = at<ElementStep>(i);
+  LinearStep* l = at<LinearStep>(i + 1);
+  if (!g || !l || g->what != Elementwise::kGated || !same(g->y, l->x) || l->source != Source::kPlain ||
+      !is_private(g->y, i, i + 1) || ops::format_of(l->parts[0].w.weight).is_float ||
+      touches(l->writes(), g->a) || touches(l->writes(), g->b))
+    return;
+  l->source = Source::kGated;
+  l->act = g->act;
+  l->x = g->a;
+  l->up = g->b;
+  drop(i);
 }
 
 // x + product.
@@ -156,7 +172,8 @@ void Fuser::add_residual(size_t i) {
     return;
   const Tensor& product = l->parts[0].y;
   const bool left = same(product, add->a), right = same(product, add->b);
-  if (left == right || !is_private(product, i, i + 1) || overlap(add->y, l->x)) return;
+  if (left == right || !is_private(product, i, i + 1) || overlap(add->y, l->x) || overlap(add->y, l->up))
+    return;
   l->residual = left ? add->b : add->a;
   l->epilogue = Epilogue::kAdd;
   l->parts[0].y = add->y;
@@ -183,7 +200,8 @@ void Fuser::end_in_place(size_t i) {
   if (!copy || copy->what != Elementwise::kCopy || i == 0 || !is_private(copy->a, i - 1, i)) return;
   Tensor* y = nullptr;
   if (LinearStep* l = at<LinearStep>(i - 1); l && l->epilogue != Epilogue::kGated && l->parts.size() == 1) {
-    if (!overlap(copy->y, l->x) && !(overlap(copy->y, l->residual) && !same(copy->y, l->residual)))
+    if (!overlap(copy->y, l->x) && !overlap(copy->y, l->up) &&
+        !(overlap(copy->y, l->residual) && !same(copy->y, l->residual)))
       y = &l->parts[0].y;
   } else if (ElementStep* e = at<ElementStep>(i - 1)) {
     const auto clear = [&](const Tensor& t) { return !overlap(copy->y, t) || same(copy->y, t); };
@@ -196,6 +214,8 @@ void Fuser::end_in_place(size_t i) {
 
 }  // namespace
 
-Steps fuse(Steps steps, const Tensors& results) { return Fuser(std::move(steps), results).run(); }
+Steps fuse(Steps steps, const Tensors& results, bool many) {
+  return Fuser(std::move(steps), results).run(many);
+}
 
 }  // namespace juno::gpu

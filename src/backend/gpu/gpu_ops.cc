@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kMaxPrograms = 32;
 constexpr int64_t kLeast = 1 << 14;  // numbers that there is room for from the start
+constexpr int kPromptRows = 8;       // a run of so many rows is a prompt
 
 int chunks_of(const ops::Batch& batch) {
   int most = 1;
@@ -55,7 +56,9 @@ GpuOps::Shape GpuOps::shape_of(const ops::Batch& batch) const {
           .layers = batch.layers.data(),
           .rows = batch.tokens.cols(),
           .wanted = batch.outputs.cols(),
-          .max_chunks = chunks};
+          .max_chunks = chunks,
+          .runs = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows >= kPromptRows; }),
+          .alone = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows == 1; })};
 }
 
 Tensor GpuOps::run(const ops::Batch& batch, const std::function<Tensor()>& forward) {
@@ -102,7 +105,9 @@ void GpuOps::record(Program& p, const ops::Batch& batch, const std::function<Ten
   }
   p.counts.ops[static_cast<size_t>(ops::Verb::kAttention)].moved_bytes -=
       seen_positions(batch) * p.cache_bytes;
-  p.launches = lower_steps(fuse(std::move(steps_), {p.result})).launches;
+  p.launches =
+      lower_steps(fuse(std::move(steps_), {p.result}, batch.tokens.cols() * how_.planes > kMatvecRows))
+          .launches;
   if (best_rows(p) > 0) append_argmax(p.launches, p.result, argmax_columns_);
 }
 
@@ -149,7 +154,10 @@ void GpuOps::hand_over(const ops::Batch& batch) {
   how_.memory.positions = batch.positions.i32();
   how_.memory.first_page = at + first;
   how_.memory.pages = at + first + rows;
-  how_.memory.max_chunks = shape_of(batch).max_chunks;
+  const Shape shape = shape_of(batch);
+  how_.memory.max_chunks = shape.max_chunks;
+  how_.memory.runs = shape.runs;
+  how_.memory.alone = shape.alone;
 }
 
 // No program survives that knows the old place.

@@ -57,6 +57,7 @@ class GpuOps final : public ops::Executor {
     const void* layers = nullptr;
     int64_t rows = 0, wanted = 0;
     int max_chunks = 0;
+    bool runs = false, alone = false;  // PassMemory
     friend bool operator==(const Shape&, const Shape&) = default;
   };
   struct Program {

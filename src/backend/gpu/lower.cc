@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "backend/gpu/kernels/prompt_shapes.h"
 #include "backend/gpu/plan.h"
+#include "backend/gpu/plan_prompt.h"
 #include "backend/gpu/repack.h"
 #include "ops/rope_table.h"
 #include "ops/weight.h"
@@ -52,6 +54,10 @@ class Lowerer {
   // The input of products as they take it: as it is, or rounded by a launch before them.
   void input(MatvecArgs& a, const QuantiseArgs& x, bool is_float);
   void products(MatvecArgs a);
+  // The same for more rows than those launches serve at once; false where there is no kernel for that.
+  bool many_products(const MatvecArgs& a, const QuantiseArgs& x);
+  Panels panels(const RoundArgs& round);
+  bool prompt_attention(const AttendArgs& a);
 
   const Lowering& how_;
   Lowered out_;
@@ -112,6 +118,50 @@ void Lowerer::products(MatvecArgs a) {
   }
 }
 
+Panels Lowerer::panels(const RoundArgs& round) {
+  RoundArgs a = round;
+  const int64_t rows = int64_t{a.tokens} * a.planes;
+  a.y = panels_at(take<std::byte>(panels_bytes(rows, a.k, a.block)), rows, a.k);
+  add(plan(a));
+  return a.y;
+}
+
+bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
+  for (int i = 0; i < a.part_count; ++i)
+    if (many_unit(a.parts[i].weight.format, a.k) == 0) return false;
+  RoundArgs round{.x = x.x,
+                  .up = x.source == Source::kGated ? x.up : nullptr,
+                  .act = x.act,
+                  .tokens = x.tokens,
+                  .k = x.k,
+                  .block = x.block,
+                  .planes = x.planes};
+  if (x.source == Source::kNorm) {
+    auto* normed = take<float>(static_cast<size_t>(x.tokens) * static_cast<size_t>(x.k));
+    add(plan(NormArgs{.x = x.x, .y = normed, .w = x.norm, .n = x.k, .runs = x.tokens}));
+    round.x = normed;
+  }
+  Panels of_unit[kStageDepth / 32 + 1] = {};
+  for (int i = 0; i < a.part_count; ++i) {
+    const MatvecPart& part = a.parts[i];
+    round.unit = many_unit(part.weight.format, a.k);
+    Panels& rounded = of_unit[round.unit / 32];
+    if (!rounded.q) rounded = panels(round);
+    ManyArgs many{.weight = part.weight,
+                  .x = rounded,
+                  .rows = x.tokens * x.planes,
+                  .planes = x.planes,
+                  .k = a.k,
+                  .block = a.block,
+                  .bias = part.bias,
+                  .residual = a.epilogue == Epilogue::kAdd ? a.residual : nullptr,
+                  .y = part.y,
+                  .y_stride = part.y_stride};
+    add(plan(many));
+  }
+  return true;
+}
+
 void Lowerer::operator()(const LinearStep& s) {
   const quant::FormatInfo& format = ops::format_of(s.parts[0].w.weight);
   MatvecArgs a;
@@ -130,17 +180,21 @@ void Lowerer::operator()(const LinearStep& s) {
   a.planes = format.is_float ? 1 : how_.planes;
   a.k = narrow(s.x.cols());
   a.block = format.is_float ? 0 : format.activation_block(s.x.cols());
-  input(a,
-        {.x = s.x.f32(),
-         .up = s.up ? s.up.f32() : nullptr,
-         .norm = norm_weights(s.norm),
-         .source = s.source,
-         .act = static_cast<int32_t>(s.act),
-         .tokens = a.tokens,
-         .k = a.k,
-         .block = a.block,
-         .planes = a.planes},
-        format.is_float);
+  const QuantiseArgs x{.x = s.x.f32(),
+                       .up = s.up ? s.up.f32() : nullptr,
+                       .norm = norm_weights(s.norm),
+                       .source = s.source,
+                       .act = static_cast<int32_t>(s.act),
+                       .tokens = a.tokens,
+                       .k = a.k,
+                       .block = a.block,
+                       .planes = a.planes};
+  if (!format.is_float && a.tokens * a.planes > kMatvecRows && many_products(a, x)) {
+    if (s.gated) (*this)(ElementStep{Elementwise::kGated, s.gated, s.parts[0].y, s.parts[1].y, 0, s.act});
+    return;
+  }
+  if (s.gated) a.parts[0].y = s.gated.f32();
+  input(a, x, format.is_float);
   products(a);
 }
 
@@ -210,10 +264,29 @@ void Lowerer::operator()(const AttentionStep& s) {
                .capped = scale.capped,
                .before = scale.before,
                .after = scale.after};
+  if (prompt_attention(a)) {
+    if (!how_.memory.alone) return;
+    a.skip_runs = 1;
+  }
   const size_t parts = attend_parts_bytes(a, how_.chip);
   if (parts > 0) a.parts = take<float>(parts / sizeof(float));
   add(plan_attend(a, how_.chip));
   if (parts > 0) add(plan_attend_merge(a));
+}
+
+bool Lowerer::prompt_attention(const AttendArgs& a) {
+  const PromptArgs prompt{.q = a.q,
+                          .y = a.y,
+                          .places = a.places,
+                          .rows = a.rows,
+                          .heads = a.heads,
+                          .window = a.window,
+                          .capped = a.capped,
+                          .before = a.before,
+                          .after = a.after};
+  if (!how_.memory.runs || !can_attend_prompt(prompt)) return false;
+  add(plan(prompt));
+  return true;
 }
 
 void Lowerer::operator()(const ElementStep& s) {

@@ -12,6 +12,8 @@ struct PassMemory {
   const int32_t* first_page = nullptr;  // [tokens]: where in `pages` the row's sequence begins
   const int32_t* pages = nullptr;
   int max_chunks = 1;              // of 64 positions, of the longest sequence these launches serve
+  bool runs = false;               // some rows follow each other in one sequence, enough for attend_prompt
+  bool alone = true;               // some rows do not
   std::byte* workspace = nullptr;  // what launches pass among themselves: Lowered::workspace bytes
 };
 

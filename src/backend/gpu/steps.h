@@ -34,6 +34,7 @@ struct LinearStep {
   std::vector<Part> parts;
   Epilogue epilogue = Epilogue::kStore;
   Tensor residual;  // with Epilogue::kAdd
+  Tensor gated;     // with Epilogue::kGated: the result; what the parts give need not be kept
 
   Tensors reads() const;
   Tensors writes() const;
@@ -136,8 +137,8 @@ inline Tensors LinearStep::reads() const {
 }
 inline Tensors LinearStep::writes() const {
   Tensors all;
-  const size_t count = epilogue == Epilogue::kGated ? 1 : parts.size();
-  for (size_t i = 0; i < count; ++i) all.push_back(parts[i].y);
+  for (const Part& part : parts) all.push_back(part.y);
+  if (gated) all.push_back(gated);
   return all;
 }
 

@@ -10,7 +10,7 @@ file(MAKE_DIRECTORY ${work})
 
 # What the kernels are made of. A change of any of it makes the committed image stale.
 file(GLOB units CONFIGURE_DEPENDS ${here}/*.cu)
-file(GLOB texts CONFIGURE_DEPENDS ${here}/../kernels/*.h ${here}/gpu.h ${CMAKE_SOURCE_DIR}/src/quant/*.h
+file(GLOB texts CONFIGURE_DEPENDS ${here}/../kernels/*.h ${here}/gpu.h ${here}/tiles.h ${CMAKE_SOURCE_DIR}/src/quant/*.h
      ${CMAKE_SOURCE_DIR}/src/base/portable.h ${CMAKE_SOURCE_DIR}/src/base/math.h ${CMAKE_SOURCE_DIR}/src/base/half.h
      ${CMAKE_SOURCE_DIR}/src/base/math_double.h ${CMAKE_SOURCE_DIR}/src/base/sin_cos.h)
 set(sums "")
@@ -58,7 +58,7 @@ if(JUNO_CUDA AND NOT JUNO_CUDA STREQUAL "AUTO")
     add_custom_command(OUTPUT ${binary}
       COMMAND ${NVCC} -std=c++20 -O3 ${exact} --expt-relaxed-constexpr -I${CMAKE_SOURCE_DIR}/src
               -gencode=arch=compute_80,code=compute_80 -gencode=arch=compute_90a,code=sm_90a
-              --compress-mode=size -fatbin -MD -MF ${binary}.d -o ${binary} ${unit}
+              --threads 2 --split-compile 4 --compress-mode=size -fatbin -MD -MF ${binary}.d -o ${binary} ${unit}
       DEPENDS ${unit} ${texts} DEPFILE ${binary}.d COMMENT "Compiling CUDA kernels ${name}" VERBATIM)
     list(APPEND binaries ${binary})
   endforeach()

@@ -37,6 +37,8 @@ class Block {
   void run(const Extent& at);
   void meet();
   const std::byte* meet(Warp& warp, const void* mine, size_t bytes);
+  template <class Condition>
+  void wait(Condition&& met);
   Standing& standing() { return fibres_[static_cast<size_t>(current_)].standing; }
 
  private:
@@ -47,8 +49,6 @@ class Block {
   void next();
   void switch_to(int fibre);
   void give_up(const char* why);
-  template <class Condition>
-  void wait(Condition&& met);
 
   const Body body_;
   const Launch& launch_;
@@ -192,6 +192,10 @@ Standing& here() { return running->standing(); }
 void meet_block() { running->meet(); }
 const std::byte* meet_warp(const void* mine, size_t bytes) {
   return running->meet(*here().warp, mine, bytes);
+}
+
+void wait_until(bool (*met)(const void* what), const void* what) {
+  running->wait([&] { return met(what); });
 }
 
 void run_grid(Body body, const Launch& launch, Order order) {

@@ -41,6 +41,8 @@ void meet_block();
 // Leaves `bytes` of `mine` with the warp; when all lanes have, returns where those of lane 0 lie, kBox bytes
 // apart.
 const std::byte* meet_warp(const void* mine, size_t bytes);
+// Lets the other threads go on until `met`.
+void wait_until(bool (*met)(const void* what), const void* what);
 
 // In which order threads get their turn. A kernel whose result depends on it has a race.
 enum class Order { kForward, kBackward };

@@ -1,40 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/gpu/host/kernels.h"
 
-#include <algorithm>
-#include <iterator>
-
-#include "backend/gpu/kernels/attention.h"
-#include "backend/gpu/kernels/list.h"
-#include "backend/gpu/kernels/matvec.h"
-#include "backend/gpu/kernels/rows.h"
+#include "backend/gpu/host/entries.h"
 #include "base/error.h"
 
 namespace juno::gpu::host {
 namespace {
 
-struct Entry {
-  const char* name;
-  Body body;
-  uint32_t threads, args_size;
-};
-
-constexpr Entry kEntries[] = {
-#define JUNO_ENTRY(name, Args, threads, blocks) \
-  {#name, [](const void* args) { gpu::name(*static_cast<const Args*>(args)); }, threads, sizeof(Args)},
-    JUNO_KERNELS(JUNO_ENTRY)
-#undef JUNO_ENTRY
-};
+const Entry& entry_of(int kernel) {
+  int before = 0;
+  for (const auto family : {row_entries(), matvec_entries(), attention_entries(), prompt_entries(),
+                            many_32_entries(), many_long_entries(), many_short_entries()}) {
+    const int count = static_cast<int>(family.size());
+    if (kernel >= before && kernel < before + count) return family[static_cast<size_t>(kernel - before)];
+    before += count;
+  }
+  fail(Code::kDevice, "[backend/gpu] there is no kernel {}", kernel);
+}
 
 }  // namespace
 
 void run(const Launch& launch, Order order) {
-  if (launch.kernel < 0 || launch.kernel >= static_cast<int>(std::size(kEntries)))
-    fail(Code::kDevice, "[gpu] there is no kernel {}", launch.kernel);
-  const Entry& entry = kEntries[launch.kernel];
+  const Entry& entry = entry_of(launch.kernel);
   if (launch.threads > entry.threads || launch.args_size != entry.args_size)
-    fail(Code::kDevice, "[gpu] kernel {}: {} threads, {} bytes of arguments; it takes {} and {}", entry.name,
-         launch.threads, launch.args_size, entry.threads, entry.args_size);
+    fail(Code::kDevice, "[backend/gpu] kernel {}: {} threads, {} bytes of arguments; it takes {} and {}",
+         entry.name, launch.threads, launch.args_size, entry.threads, entry.args_size);
   run_grid(entry.body, launch, order);
 }
 

@@ -117,6 +117,7 @@ struct AttendArgs {
   int32_t window = 0;  // 0: none
   int32_t capped = 0;
   float before = 0, after = 0;  // ops::ScoreScale
+  int32_t skip_runs = 0;        // leave rows alone that attend_prompt serves
 };
 
 enum class Elementwise : int32_t { kAdd, kScale, kSoftcap, kGated, kCopy };
@@ -215,6 +216,46 @@ struct MatvecArgs {
   // A mixture: grid row p multiplies with expert ids[p]; its input is row p / inputs_shared.
   const int32_t* ids = nullptr;
   int32_t pairs = 0, inputs_shared = 1;
+};
+
+// Activations of many tokens for tensor cores (panels.h). Rows as in Rounded, in panels of eight; k in stages of 128.
+struct Panels {
+  uint16_t* q = nullptr;  // [panels, stages, 16 pieces, 8 rows, 8], halves
+  uint16_t* h = nullptr;  // [panels, stages, 8 rows, 8], halves: sums of 16
+  float* d = nullptr;     // [128 stages / block, rows padded to 64]
+};
+
+// Rounds x or act(x) ∘ up, [tokens, k], in the order for units of `unit` elements.
+struct RoundArgs {
+  const float* x = nullptr;
+  const float* up = nullptr;  // or null
+  int32_t act = 0;
+  int32_t tokens = 0, k = 0, block = 32, unit = 32;
+  int32_t planes = 1;  // 2 under int8x2
+  Panels y;
+};
+
+// Products of many tokens: y = x · weightᵀ + bias, y = residual + that.
+struct ManyArgs {
+  Weight weight;
+  Panels x;
+  int32_t rows = 0, planes = 1;  // of activations: tokens * planes
+  int32_t k = 0, block = 32;
+  const float* bias = nullptr;      // [weight rows] or null
+  const float* residual = nullptr;  // [tokens, y_stride] or null; may be y
+  float* y = nullptr;               // [tokens, y_stride]
+  int64_t y_stride = 0;
+};
+
+// Attention of rows that stand in runs: neighbours in the batch and in their sequence. Others are left alone.
+struct PromptArgs {
+  const float* q = nullptr;  // [rows, heads * key_dim], dense
+  float* y = nullptr;        // [rows, heads * value_dim]
+  Places places;
+  int32_t rows = 0, heads = 0;
+  int32_t window = 0;  // 0: none
+  int32_t capped = 0;
+  float before = 0, after = 0;  // ops::ScoreScale
 };
 
 }  // namespace juno::gpu

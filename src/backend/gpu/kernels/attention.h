@@ -4,6 +4,7 @@
 // it has them all, else by attend_merge.
 #pragma once
 #include "backend/gpu/kernels/attention_parts.h"
+#include "backend/gpu/kernels/runs.h"
 
 namespace juno::gpu {
 
@@ -114,7 +115,7 @@ JUNO_GPU void add_values(const uint16_t* values, int dim, const float* weights, 
 // ---- a block
 // ------------------------------------------------------------------------------------------------
 inline constexpr int kHeadTile = 4;  // query heads at a time
-inline constexpr int kMine = 8;      // pairs of elements that one thread may have to keep
+inline constexpr int kMine = 4;      // pairs of elements that one thread may have to keep
 
 // Shared memory of attend: scores, sums, values.
 struct AttendShared {
@@ -210,7 +211,7 @@ JUNO_GPU void attend(const AttendArgs& a) {
   wait_dependency();
   const Places& p = a.places;
   const int row = block_z(), group = a.heads / p.kv_heads;
-  if (p.positions[row] < 0) return;
+  if (p.positions[row] < 0 || (a.skip_runs != 0 && in_run(p, row, a.rows))) return;
   const AttendShared mine{shared<float>(), shared<ChunkSums>(kHeadTile * 64 * 4),
                           shared<uint16_t>((kHeadTile * 64 + 64) * 4)};
   for (int h = 0; h < group; h += kHeadTile)
@@ -222,7 +223,7 @@ JUNO_GPU void attend_merge(const AttendArgs& a) {
   trigger_dependents();
   wait_dependency();
   const int head = block_x(), row = block_y(), position = a.places.positions[row], dim = a.places.value_dim;
-  if (position < 0) return;
+  if (position < 0 || (a.skip_runs != 0 && in_run(a.places, row, a.rows))) return;
   const int first = first_seen(position, a.window) / 64, last = position / 64;
   auto* by = shared<Weights2>();
   find_merge_weights(a, row, head, first, last, by);

@@ -169,9 +169,8 @@ JUNO_GPU_APART void integer_strips(const MatvecArgs& a, int part, const Share& s
   }
 }
 
-template <class F, int kRows>
+template <class F, int kRows, int kDepth>
 JUNO_GPU void strips_of(const MatvecArgs& a, int part, const Share& share, const Outputs& out) {
-  constexpr int kDepth = kRows == 1 ? 3 : 2;
   if constexpr (quant::FloatFormat<F>) {
     float_strips<F, kRows>(a, part, share.first, share.stride, out);
   } else if constexpr (F::block_size == 32) {
@@ -182,10 +181,11 @@ JUNO_GPU void strips_of(const MatvecArgs& a, int part, const Share& share, const
     integer_strips<F, 32, kRows, 1>(a, part, share, out);
   }
 }
-template <int kRows, class... Fs>
+template <int kRows, int kDepth, class... Fs>
 JUNO_GPU void strips_of_any(const MatvecArgs& a, int part, const Share& share, const Outputs& out,
                             quant::List<Fs...>) {
-  ((a.parts[part].weight.format == Fs::gguf_id ? strips_of<Fs, kRows>(a, part, share, out) : void()), ...);
+  ((a.parts[part].weight.format == Fs::gguf_id ? strips_of<Fs, kRows, kDepth>(a, part, share, out) : void()),
+   ...);
 }
 
 // The rows of activations as records, whatever they come from.
@@ -225,7 +225,8 @@ template <class... Fs>
 JUNO_GPU void prefetch_any(const Weight& w, int strip, int plane, quant::List<Fs...>) {
   ((w.format == Fs::gguf_id ? prefetch_strip<Fs>(w, strip, plane) : void()), ...);
 }
-JUNO_GPU void prefetch_share(const MatvecArgs& a, int me, int warps_at_once) {
+template <class List>
+JUNO_GPU void prefetch_share(const MatvecArgs& a, int me, int warps_at_once, List formats) {
   const int lanes_of = lane() / kMaxPlanes, plane = lane() % kMaxPlanes;  // eight strips at a time
   const int halves = a.epilogue == Epilogue::kGated ? 2 : 1, parts = halves == 2 ? 1 : a.part_count;
   if (lanes_of >= a.prefetch_strips * halves) return;
@@ -233,16 +234,17 @@ JUNO_GPU void prefetch_share(const MatvecArgs& a, int me, int warps_at_once) {
   for (int part = 0; part < parts; ++part) {
     const Weight& w = a.parts[part + lanes_of % halves].weight;
     const int strips = (w.rows + kStrip - 1) / kStrip;
-    if (strip < strips) return prefetch_any(w, strip, plane, quant::Formats{});
+    if (strip < strips) return prefetch_any(w, strip, plane, formats);
     strip -= strips;
   }
 }
 
-template <int kRows>
+// kRows: of activations, at least tokens * planes. kDepth: steps that loads run ahead.
+template <int kRows, int kDepth, class List = quant::Formats>
 JUNO_GPU void matvec(const MatvecArgs& a) {
   const int warps_at_once = blocks_x() * warps(), me = warp() * blocks_x() + block_x();
   trigger_dependents();
-  if (!a.ids) prefetch_share(a, me, warps_at_once);
+  if (!a.ids) prefetch_share(a, me, warps_at_once, List{});
   wait_dependency();
   Outputs out{.pair = block_y(), .input = a.ids ? block_y() / a.inputs_shared : 0};
   out.plane = a.ids ? a.ids[block_y()] : 0;
@@ -254,14 +256,14 @@ JUNO_GPU void matvec(const MatvecArgs& a) {
   for (int part = 0, before = 0; part < parts; ++part) {
     const int strips = (a.parts[part].weight.rows + kStrip - 1) / kStrip;
     const int first = (me + warps_at_once - before % warps_at_once) % warps_at_once;
-    strips_of_any<kRows>(a, part, Share{first, warps_at_once, strips}, out, quant::Formats{});
+    strips_of_any<kRows, kDepth>(a, part, Share{first, warps_at_once, strips}, out, List{});
     before += strips;
   }
 }
 
-JUNO_GPU void matvec_1(const MatvecArgs& a) { matvec<1>(a); }
-JUNO_GPU void matvec_2(const MatvecArgs& a) { matvec<2>(a); }
-JUNO_GPU void matvec_4(const MatvecArgs& a) { matvec<4>(a); }
-JUNO_GPU void matvec_8(const MatvecArgs& a) { matvec<8>(a); }
+JUNO_GPU void matvec_1(const MatvecArgs& a) { matvec<1, 3>(a); }
+JUNO_GPU void matvec_2(const MatvecArgs& a) { matvec<2, 2>(a); }
+JUNO_GPU void matvec_4(const MatvecArgs& a) { matvec<4, 1>(a); }
+JUNO_GPU void matvec_8(const MatvecArgs& a) { matvec<8, 1>(a); }
 
 }  // namespace juno::gpu

@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "backend/gpu/kernels/list.h"
-#include "backend/gpu/kernels/matvec.h"
-
-JUNO_MATVEC_KERNELS(JUNO_DEFINE_KERNEL)

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words of the many-token kernels on the CPU. See cuda/tiles.h for what each means.
+#pragma once
+#include "backend/gpu/kernels/gpu.h"
+
+namespace juno::gpu {
+
+// ---- pairs of halves ------------------------------------------------------------------------------------
+JUNO_GPU uint32_t fma_halves(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t y = 0;
+  for (int i = 0; i < 32; i += 16) {
+    const float x = fma(f16_to_f32(static_cast<uint16_t>(a >> i)), f16_to_f32(static_cast<uint16_t>(b >> i)),
+                        f16_to_f32(static_cast<uint16_t>(c >> i)));
+    assert(f16_to_f32(f32_to_f16(x)) == x);  // kernels use it on integers, where nothing is rounded
+    y |= static_cast<uint32_t>(f32_to_f16(x)) << i;
+  }
+  return y;
+}
+
+// ---- barriers passed one after the other ----------------------------------------------------------------
+struct Arrivals {
+  int16_t count, left;
+  uint32_t phase;
+
+  void init(int threads) { *this = {static_cast<int16_t>(threads), static_cast<int16_t>(threads), 0}; }
+  void arrive() {
+    if (--left > 0) return;
+    left = count;
+    ++phase;
+  }
+  void arrive_after_copies() {
+    copies_commit();
+    copies_wait<0>();
+    arrive();
+  }
+  void wait(int parity) {
+    struct Wanted {
+      const uint32_t& phase;
+      uint32_t parity;
+    } const wanted{phase, static_cast<uint32_t>(parity)};
+    host::wait_until(
+        [](const void* what) {
+          const auto& w = *static_cast<const Wanted*>(what);
+          return w.phase % 2 != w.parity;
+        },
+        &wanted);
+  }
+};
+
+// ---- products -------------------------------------------------------------------------------------------
+inline constexpr bool kAsyncProducts = false;
+JUNO_GPU void products_begin() {}
+JUNO_GPU void products_end() {}
+template <int kPending, int kCount>
+JUNO_GPU void products_wait(float (&)[kCount]) {}
+JUNO_GPU void tiles_copied() {}
+
+// c (+)= the first kDepth columns of a times b.
+template <int kDepth, int kGroupBytes, int kCount>
+JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
+  const std::byte* boxes = host::meet_warp(a, sizeof a);
+  float rows[2][kDepth];
+  for (int k = 0; k < kDepth; ++k) {
+    const std::byte* box = boxes + static_cast<size_t>(lane() / 4 * 4 + k % 8 / 2) * host::Warp::kBox;
+    for (int i = 0; i < 2; ++i) {
+      uint16_t value;
+      std::memcpy(&value, box + (k / 8 * 2 + i) * 4 + k % 2 * 2, sizeof value);
+      rows[i][k] = f16_to_f32(value);
+    }
+  }
+  const auto* tile = static_cast<const uint16_t*>(b);
+  for (int j = 0; j < kCount / 4; ++j) {
+    for (int i = 0; i < 2; ++i) {
+      const uint16_t* token = tile + j * kGroupBytes / 2 + (lane() % 4 * 2 + i) * 8;
+      float low = 0, high = 0;
+      for (int k = 0; k < kDepth; ++k) {
+        const float x = f16_to_f32(token[k / 8 * 64 + k % 8]);
+        low = low + rows[0][k] * x;
+        high = high + rows[1][k] * x;
+      }
+      c[4 * j + i] = (fresh ? 0.0f : c[4 * j + i]) + low;
+      c[4 * j + 2 + i] = (fresh ? 0.0f : c[4 * j + 2 + i]) + high;
+      assert(magnitude(c[4 * j + i]) < 0x1p24f && magnitude(c[4 * j + 2 + i]) < 0x1p24f);
+    }
+  }
+}
+template <int kGroupBytes, int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
+  multiply_columns<16, kGroupBytes>(c, a, b, fresh);
+}
+template <int kGroupBytes, int kCount>
+JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const void* b) {
+  const uint32_t whole[4] = {a[0], a[1], 0, 0};
+  multiply_columns<8, kGroupBytes>(c, whole, b, true);
+}
+
+}  // namespace juno::gpu

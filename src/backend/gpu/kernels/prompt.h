@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of JUNO_PROMPT_KERNELS. Included by the kernels' units only.
+#pragma once
+#include "backend/gpu/kernels/list.h"
+#include "backend/gpu/kernels/many.h"
+#include "backend/gpu/kernels/prompt_attention.h"
+
+namespace juno::gpu {
+
+#define JUNO_MANY_BODIES(format, unit)                                                                      \
+  JUNO_GPU void wide_##format##_##unit(const ManyArgs& a) { multiply_many<quant::format, unit, WideShape>(a); } \
+  JUNO_GPU void narrow_##format##_##unit(const ManyArgs& a) { multiply_many<quant::format, unit, NarrowShape>(a); }
+JUNO_MANY_FORMATS(JUNO_MANY_BODIES)
+#undef JUNO_MANY_BODIES
+
+JUNO_GPU void attend_prompt_64(const PromptArgs& a) { attend_prompt<PromptShape<64>>(a); }
+JUNO_GPU void attend_prompt_128(const PromptArgs& a) { attend_prompt<PromptShape<128>>(a); }
+JUNO_GPU void attend_prompt_256(const PromptArgs& a) { attend_prompt<PromptShape<256>>(a); }
+
+}  // namespace juno::gpu
