@@ -88,8 +88,8 @@ class Placer {
   }
 
   std::string card_name() {
-    if (options_.backend != "auto") return options_.backend == "cpu" ? "" : options_.backend;
-    if (options_.gpu_layers == "0") return "";
+    if (options_.backend == "cpu" || options_.gpu_layers == "0") return "";
+    if (options_.backend != "auto") return options_.backend;
     std::string why;
     Card card = usable_card(options_, why);
     if (card.name.empty()) options_.log.notice("[api] on the CPU: {}", why);
