@@ -9,7 +9,7 @@
 
 #include "api/bench_model.h"
 #include "api/host.h"
-#include "backend/backends.h"
+#include "api/placement.h"
 #include "backend/cpu/rates.h"
 #include "base/cpu_limits.h"
 #include "base/fp_env.h"
@@ -31,15 +31,12 @@ Json load_average() {
 
 std::string now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
-// Measured before and after the models: the better of both is the limit, for neighbours come and go. Those of
-// a GPU are not measured: they are 0, and so are the shares of them.
+// Measured before and after the models: the better of both is the limit, for neighbours come and go.
 class Limits {
  public:
-  explicit Limits(const ops::Executor& ops)
-      : cpu_(ops.backend() == "cpu"), isa_(ops.isa()), threads_(ops.threads()) {}
+  Limits(const std::string& isa, int threads) : isa_(isa), threads_(threads) {}
 
   void measure() {
-    if (!cpu_) return;
     rates_.push_back(cpu::measure_rates(isa_, threads_, host_memory().usable() / kProbeMemory));
   }
   double read() const { return best(&cpu::Rates::read); }
@@ -62,7 +59,6 @@ class Limits {
     return most;
   }
 
-  bool cpu_;
   std::string isa_;
   int threads_;
   std::vector<cpu::Rates> rates_;
@@ -71,8 +67,8 @@ class Limits {
 void add_shares(Json& models, const Limits& limits) {
   for (Json& model : models) {
     for (Json& test : model["tests"]) {
-      const auto share = [&](const char* of, double most) {
-        return most > 0 ? test[of].get<double>() / most : 0.0;
+      const auto share = [&](const char* rate, double limit) {
+        return limit > 0 ? Json(test[rate].get<double>() / limit) : Json();
       };
       test["bandwidth_share"] = share("weight_bytes_per_second", limits.read());
       test["multiply_add_share"] = share("multiply_adds_per_second", limits.multiply_add());
@@ -147,8 +143,9 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
   return guard([&] {
     const FpEnv mode;
     const SessionOptions& first = models.front();
-    const auto ops = take(open_backend(first.backend, {.threads = first.threads, .isa = first.isa}));
-    Limits limits(*ops);
+    const auto ops = open_executor(first);
+    const bool card = ops->device().memory().has_value();  // whose limits nobody has measured
+    Limits limits(std::string(ops->isa()), ops->threads());
     Json report = {
         {"juno_bench", kForm},
         {"date", now()},
@@ -156,14 +153,16 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
         {"machine",
          {{"cpu", cpu_model()},
           {"processors", cpu_limits().affinity},
+          {"backend", ops->backend()},
           {"isa", ops->isa()},
+          {"device", device_json(ops->device())},
           {"threads", ops->threads()},
           {"load_average", {{"start", load_average()}}}}},
         {"settings", settings(first, how)}};
-    limits.measure();
+    if (!card) limits.measure();
     Json list = Json::array();
     for (const SessionOptions& model : models) list.push_back(bench_model(model, how));
-    limits.measure();
+    if (!card) limits.measure();
     add_shares(list, limits);
     report["machine"]["load_average"]["end"] = load_average();
     report["machine"]["limits"] = limits.json();

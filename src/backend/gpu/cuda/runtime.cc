@@ -156,8 +156,11 @@ void CudaRuntime::load_kernels() {
     Module module = nullptr;
     const Status status = driver_.cuModuleLoadData(&module, aligned.data());
     if (status == kNoBinary || status == kUnsupportedPtx)
-      fail(Code::kDevice, "[backend/gpu] the kernels have no code for {} ({}), driver {}: {}", info_.name,
-           info_.target, info_.driver, driver_.text(status));
+      fail(Code::kDevice,
+           "[backend/gpu] the kernels have no code for {} ({}); built are sm_90a, and sm_80 for what the "
+           "driver "
+           "({}) can translate: {}",
+           info_.name, info_.target, info_.driver, driver_.text(status));
     check(status, "loading the kernels");
     modules_.push_back(module);
     at += size;
