@@ -9,7 +9,7 @@
 
 #include "api/bench_model.h"
 #include "api/host.h"
-#include "backend/backends.h"
+#include "api/placement.h"
 #include "backend/cpu/rates.h"
 #include "base/cpu_limits.h"
 #include "base/fp_env.h"
@@ -67,8 +67,11 @@ class Limits {
 void add_shares(Json& models, const Limits& limits) {
   for (Json& model : models) {
     for (Json& test : model["tests"]) {
-      test["bandwidth_share"] = test["weight_bytes_per_second"].get<double>() / limits.read();
-      test["multiply_add_share"] = test["multiply_adds_per_second"].get<double>() / limits.multiply_add();
+      const auto share = [&](const char* rate, double limit) {
+        return limit > 0 ? Json(test[rate].get<double>() / limit) : Json();
+      };
+      test["bandwidth_share"] = share("weight_bytes_per_second", limits.read());
+      test["multiply_add_share"] = share("multiply_adds_per_second", limits.multiply_add());
     }
   }
 }
@@ -140,7 +143,8 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
   return guard([&] {
     const FpEnv mode;
     const SessionOptions& first = models.front();
-    const auto ops = take(open_backend(first.backend, {.threads = first.threads, .isa = first.isa}));
+    const auto ops = open_executor(first);
+    const bool card = ops->device().memory().has_value();  // whose limits nobody has measured
     Limits limits(std::string(ops->isa()), ops->threads());
     Json report = {
         {"juno_bench", kForm},
@@ -149,14 +153,16 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
         {"machine",
          {{"cpu", cpu_model()},
           {"processors", cpu_limits().affinity},
+          {"backend", ops->backend()},
           {"isa", ops->isa()},
+          {"device", device_json(ops->device())},
           {"threads", ops->threads()},
           {"load_average", {{"start", load_average()}}}}},
         {"settings", settings(first, how)}};
-    limits.measure();
+    if (!card) limits.measure();
     Json list = Json::array();
     for (const SessionOptions& model : models) list.push_back(bench_model(model, how));
-    limits.measure();
+    if (!card) limits.measure();
     add_shares(list, limits);
     report["machine"]["load_average"]["end"] = load_average();
     report["machine"]["limits"] = limits.json();

@@ -156,8 +156,11 @@ void CudaRuntime::load_kernels() {
     Module module = nullptr;
     const Status status = driver_.cuModuleLoadData(&module, aligned.data());
     if (status == kNoBinary || status == kUnsupportedPtx)
-      fail(Code::kDevice, "[backend/gpu] the kernels have no code for {} ({}), driver {}: {}", info_.name,
-           info_.target, info_.driver, driver_.text(status));
+      fail(Code::kDevice,
+           "[backend/gpu] the kernels have no code for {} ({}); built are sm_90a, and sm_80 for what the "
+           "driver "
+           "({}) can translate: {}",
+           info_.name, info_.target, info_.driver, driver_.text(status));
     check(status, "loading the kernels");
     modules_.push_back(module);
     at += size;
@@ -310,7 +313,11 @@ void CudaRuntime::enqueue(const Launch& launch) {
                             .attributes = &overlap,
                             .attribute_count = overlaps_ ? 1u : 0u};
   void* arguments[] = {const_cast<std::byte*>(launch.args)};
-  check(driver_.cuLaunchKernelEx(&config, kernel.function, arguments, nullptr), "starting a kernel");
+  const Status status = driver_.cuLaunchKernelEx(&config, kernel.function, arguments, nullptr);
+  if (status != kSuccess) [[unlikely]]
+    check(status, fmt::format("starting {} on {} x {} x {} blocks of {} threads with {} bytes",
+                              kernel_names()[static_cast<size_t>(launch.kernel)], launch.grid.x,
+                              launch.grid.y, launch.grid.z, launch.threads, launch.shared));
 }
 
 std::unique_ptr<gpu::Graph> CudaRuntime::capture(std::span<const Launch> launches) {
