@@ -47,7 +47,10 @@ class Lowerer {
   Lowered finish() { return std::move(out_); }
 
  private:
-  void add(const Launch& launch) { out_.launches.push_back(launch); }
+  // A chunk of a prompt may want no logits: what follows its last layer has no rows then, and nothing to do.
+  void add(const Launch& launch) {
+    if (launch.grid.count() > 0) out_.launches.push_back(launch);
+  }
   template <class T>
   T* take(size_t count);
   Rounded rounded(int64_t rows, int64_t k, int block);
