@@ -109,13 +109,13 @@ double median_us(Call&& call, int times = 9) {
 }
 
 template <class F, int kUnit, class Shape, int kBlocks>
-__global__ void __launch_bounds__(Shape::kThreads, kBlocks) many(ManyArgs a) {
+__global__ void __launch_bounds__(Shape::kThreads, kBlocks) many(const __grid_constant__ ManyArgs a) {
   multiply_many<F, kUnit, Shape>(a);
 }
-static __global__ void __launch_bounds__(256, 1) round_kernel(RoundArgs a) { round_panels(a); }
+static __global__ void __launch_bounds__(256, 1) round_kernel(const __grid_constant__ RoundArgs a) { round_panels(a); }
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kThreads == 128 ? 2 : 1)
-    attend_kernel(PromptArgs a) {
+    attend_kernel(const __grid_constant__ PromptArgs a) {
   attend_prompt<Shape>(a);
 }
 
@@ -161,13 +161,11 @@ void Run::product(const char* name, const Size& s) {
   const auto stages = static_cast<unsigned>(panel_stages(s.cols)),
              panels = static_cast<unsigned>((s.tokens + 7) / 8);
   const double rounding = median_us([&] { round_kernel<<<dim3((stages + 7) / 8, panels), 256>>>(round); }, 3);
-  const ManyArgs args{.weight = {weights, F::gguf_id, s.rows, s.cols, 0},
+  const ManyArgs args{.parts = {{{weights, F::gguf_id, s.rows, s.cols, 0}, nullptr, y, s.rows}},
                       .x = round.y,
                       .rows = s.tokens,
                       .k = s.cols,
-                      .block = block,
-                      .y = y,
-                      .y_stride = s.rows};
+                      .block = block};
   const auto kernel = many<F, kUnit, Shape, kBlocks>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kShared),
         "shared memory");

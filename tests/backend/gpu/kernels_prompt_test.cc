@@ -40,16 +40,13 @@ struct Product {
                           .planes = planes,
                           .y = panels_at(reinterpret_cast<std::byte*>(panels.data()), rows, k)};
     test::Weights weights;
-    const ManyArgs a{.weight = weights.upload(weight),
+    const ManyArgs a{.parts = {{weights.upload(weight), bias ? bias.f32() : nullptr, y.f32(), y.cols()}},
                      .x = round.y,
                      .rows = static_cast<int32_t>(rows),
                      .planes = planes,
                      .k = static_cast<int32_t>(k),
                      .block = block,
-                     .bias = bias ? bias.f32() : nullptr,
-                     .residual = residual ? residual.f32() : nullptr,
-                     .y = y.f32(),
-                     .y_stride = y.cols()};
+                     .residual = residual ? residual.f32() : nullptr};
     return test::run_both_ways({plan(round), plan(a)}, y);
   }
 };
@@ -119,13 +116,11 @@ TEST(GpuManyTokens, RoundAnActivatedInputLikeTheReference) {
                         .y = panels_at(reinterpret_cast<std::byte*>(panels.data()), 11, 512)};
   const Tensor y = test::zeros(memory, 11, 8);
   test::Weights weights;
-  const ManyArgs a{.weight = weights.upload(weight),
+  const ManyArgs a{.parts = {{weights.upload(weight), nullptr, y.f32(), 8}},
                    .x = round.y,
                    .rows = 11,
                    .k = 512,
-                   .block = 64,
-                   .y = y.f32(),
-                   .y_stride = 8};
+                   .block = 64};
   EXPECT_EQ(test::run_both_ways({plan(round), plan(a)}, y), want);
 }
 

@@ -192,13 +192,14 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const uns
 
 // y[token, row] from the sums; under int8x2 two neighbouring rows of activations are one token.
 template <class Shape>
-JUNO_GPU void store_tile(const ManyArgs& a, const float (&sums)[Shape::kSums], int row) {
+JUNO_GPU void store_tile(const ManyArgs& a, const MatvecPart& part, const float (&sums)[Shape::kSums],
+                         int row) {
   JUNO_UNROLL
   for (int j = 0; j < Shape::kTiles; ++j) {
     JUNO_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int x = block_x() * Shape::kTokens + 8 * j + lane() % 4 * 2 + i % 2, o = row + i / 2 * 8;
-      if (x >= a.rows || o >= a.weight.rows) continue;
+      if (x >= a.rows || o >= part.weight.rows) continue;
       float y = sums[4 * j + i];
       int64_t token = x;
       if (a.planes == 2) {
@@ -206,11 +207,25 @@ JUNO_GPU void store_tile(const ManyArgs& a, const float (&sums)[Shape::kSums], i
         y = y + sums[4 * j + i + 1];
         token = x / 2;
       }
-      if (a.bias) y = y + a.bias[o];
-      if (a.residual) y = a.residual[token * a.y_stride + o] + y;
-      a.y[token * a.y_stride + o] = y;
+      if (part.bias) y = y + part.bias[o];
+      if (a.residual) y = a.residual[token * part.y_stride + o] + y;
+      part.y[token * part.y_stride + o] = y;
     }
   }
+}
+
+// The part that a block works for, and its tile of that part's rows.
+template <class Shape>
+JUNO_GPU MatvecPart part_of_block(const ManyArgs& a, int& tile) {
+  MatvecPart part = a.parts[0];
+  JUNO_UNROLL
+  for (int i = 1; i < 3; ++i) {
+    const int tiles = (part.weight.rows + Shape::kRows - 1) / Shape::kRows;
+    if (i >= a.part_count || tile < tiles) break;
+    tile -= tiles;
+    part = a.parts[i];
+  }
+  return part;
 }
 
 // The warpgroups' subtrees, added up as the upper tree.
@@ -230,21 +245,22 @@ JUNO_GPU void join_splits(GroupSums<Shape>& sums, int split) {
   }
 }
 
-// Grid: (tiles of activation rows, tiles of weight rows). kUnit elements of K are a step: the format's unit,
-// or 32.
+// Grid: (tiles of activation rows, tiles of all parts' weight rows). kUnit elements of K are a step: the
+// format's unit, or 32.
 template <class F, int kUnit, class Shape>
 JUNO_GPU void multiply_many(const ManyArgs& a) {
   constexpr int kPerStage = kStageDepth / kUnit;
   const int group = warp() / 4, split = group / Shape::kRowGroups;
-  const int row =
-      (block_y() * Shape::kRowGroups + group % Shape::kRowGroups) * 64 + warp() % 4 * 16 + lane() / 4;
+  int tile = block_y();
+  const MatvecPart part = part_of_block<Shape>(a, tile);
+  const int row = (tile * Shape::kRowGroups + group % Shape::kRowGroups) * 64 + warp() % 4 * 16 + lane() / 4;
   const int per_block = a.block / kUnit;
   GroupSums<Shape> sums(split * Shape::kGroups, a.k / a.block);
   const int first = sums.first_block * per_block, end = sums.end_block() * per_block;
   const int first_stage = first / kPerStage;
   const Ring<Shape> ring(a, split, thread() - split * Ring<Shape>::kThreads, first_stage,
                          (end + kPerStage - 1) / kPerStage);
-  Fragments<F, kUnit> weights(a.weight, row);
+  Fragments<F, kUnit> weights(part.weight, row);
   ring.init();
   barrier();
   if (first < end) weights.load(first);
@@ -266,7 +282,7 @@ JUNO_GPU void multiply_many(const ManyArgs& a) {
     if (step + 1 == end || (step + 1) % kPerStage == 0) ring.release(stage);
   }
   if constexpr (Shape::kSplit > 1) join_splits(sums, split);
-  if (split == 0) store_tile<Shape>(a, sums.open, row);
+  if (split == 0) store_tile<Shape>(a, part, sums.open, row);
 }
 
 }  // namespace juno::gpu
