@@ -96,11 +96,7 @@ struct How {
 };
 
 void enqueue(Launch l, const How& how = {}) {
-  if (how.threads) {
-    const uint32_t work = l.grid.x * l.threads / 32;
-    (void)work;
-    l.threads = how.threads;
-  }
+  if (how.threads) l.threads = how.threads;
   if (how.per_multiprocessor) l.grid.x = uint32_t(chip.multiprocessors) * how.per_multiprocessor;
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(l.grid.x, l.grid.y, l.grid.z);
@@ -346,20 +342,29 @@ void time_attention() {
 
 // ---- a token
 // ---------------------------------------------------------------------------------------------------
-void time_token(const Model& m, int depth) {
-  const int q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
-  std::vector<Launch> all;
-  Cached cache(m, 1, depth);
-  float *x = floats(m.dim), *norm = floats(std::max(m.dim, m.ffn)), *qkv = device<float>(q + 2 * kv);
-  float *inner = device<float>(m.ffn), *logits = device<float>(m.vocab), *table = floats(m.head_dim);
-  auto* id = device<int32_t>(1);
-  double bytes = 0;
-  const auto weight = [&](uint32_t format, int rows, int cols) {
-    const Weight w = noise_weight(format, rows, cols);
-    bytes += double(file_bytes(w));
-    return w;
-  };
-  const auto product = [&](const Weight& w, const float* from, float* y, bool normed) {
+// All launches of one decoded token, over noise.
+class Token {
+ public:
+  Token(const Model& model, int depth) : m(model), cache(model, 1, depth) {
+    for (int i = 0; i < m.layers; ++i) layer(i % 2 ? m.tall : m.format);
+    all.push_back(plan(product(weight(m.tall, m.vocab, m.dim), x, logits, true), chip));
+    all.push_back(plan(ArgmaxArgs{logits, id, nullptr, 1, m.vocab}));
+  }
+  void time(int depth) {
+    const double us = time_graph(all) * double(all.size());
+    std::printf("token %-10s depth %5d: %8.1f us, %6.0f t/s, %4zu launches, weights at %6.1f GB/s\n", m.name,
+                depth, us, 1e6 / us, all.size(), bytes / us / 1000);
+    cache.release();
+    for (const Weight& w : weights) cudaFree(const_cast<uint8_t*>(w.data));
+  }
+
+ private:
+  Weight weight(uint32_t format, int rows, int cols) {
+    weights.push_back(noise_weight(format, rows, cols));
+    bytes += double(file_bytes(weights.back()));
+    return weights.back();
+  }
+  MatvecArgs product(const Weight& w, const float* from, float* y, bool normed) const {
     MatvecArgs a;
     a.parts[0] = {w, nullptr, y, w.rows};
     a.tokens = 1;
@@ -370,44 +375,48 @@ void time_token(const Model& m, int depth) {
     a.norm.weight = norm;
     a.prefetch_strips = 1;
     return a;
-  };
-  for (int layer = 0; layer < m.layers; ++layer) {
-    const uint32_t tall = layer % 2 ? m.tall : m.format;
-    MatvecArgs a = product(weight(m.format, q, m.dim), x, qkv, true);
-    a.parts[1] = {weight(m.format, kv, m.dim), nullptr, qkv + q, kv};
-    a.parts[2] = {weight(tall, kv, m.dim), nullptr, qkv + q + kv, kv};
-    a.part_count = 3;
-    all.push_back(plan(a, chip));
-    PrepareArgs before;
-    before.q = qkv, before.k = qkv + q, before.v = qkv + q + kv, before.q_out = qkv;
-    before.table = table;
-    before.rope = {m.head_dim, m.head_dim / 2, 0};
-    before.places = cache.places;
-    before.rows = 1;
-    before.heads = m.heads;
-    all.push_back(plan(before));
-    all.push_back(plan_attend(cache.attend, chip));
-    if (cache.attend.parts) all.push_back(plan_attend_merge(cache.attend));
-    a = product(weight(m.format, m.dim, q), cache.attend.y, x, false);
-    a.epilogue = Epilogue::kAdd;
-    a.residual = x;
-    all.push_back(plan(a, chip));
-    a = product(weight(m.format, m.ffn, m.dim), x, inner, true);
-    a.parts[1] = {weight(m.format, m.ffn, m.dim), nullptr, inner, m.ffn};
-    a.part_count = 2;
-    a.epilogue = Epilogue::kGated;
-    all.push_back(plan(a, chip));
-    a = product(weight(tall, m.dim, m.ffn), inner, x, false);
+  }
+  void add_product(MatvecArgs a) {
     a.epilogue = Epilogue::kAdd;
     a.residual = x;
     all.push_back(plan(a, chip));
   }
-  all.push_back(plan(product(weight(m.tall, m.vocab, m.dim), x, logits, true), chip));
-  all.push_back(plan(ArgmaxArgs{logits, id, nullptr, 1, m.vocab}));
-  const double us = time_graph(all) * double(all.size());
-  std::printf("token %-10s depth %5d: %8.1f us, %6.0f t/s, %4zu launches, weights at %6.1f GB/s\n", m.name,
-              depth, us, 1e6 / us, all.size(), bytes / us / 1000);
-  cache.release();
+  void layer(uint32_t tall);
+
+  const Model& m;
+  Cached cache;
+  const int q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
+  float *x = floats(m.dim), *norm = floats(std::max(m.dim, m.ffn)), *qkv = device<float>(q + 2 * kv);
+  float *inner = device<float>(m.ffn), *logits = device<float>(m.vocab), *table = floats(m.head_dim);
+  int32_t* id = device<int32_t>(1);
+  double bytes = 0;
+  std::vector<Weight> weights;
+  std::vector<Launch> all;
+};
+
+void Token::layer(uint32_t tall) {
+  MatvecArgs a = product(weight(m.format, q, m.dim), x, qkv, true);
+  a.parts[1] = {weight(m.format, kv, m.dim), nullptr, qkv + q, kv};
+  a.parts[2] = {weight(tall, kv, m.dim), nullptr, qkv + q + kv, kv};
+  a.part_count = 3;
+  all.push_back(plan(a, chip));
+  PrepareArgs before;
+  before.q = qkv, before.k = qkv + q, before.v = qkv + q + kv, before.q_out = qkv;
+  before.table = table;
+  before.rope = {m.head_dim, m.head_dim / 2, 0};
+  before.places = cache.places;
+  before.rows = 1;
+  before.heads = m.heads;
+  all.push_back(plan(before));
+  all.push_back(plan_attend(cache.attend, chip));
+  if (cache.attend.parts) all.push_back(plan_attend_merge(cache.attend));
+  add_product(product(weight(m.format, m.dim, q), cache.attend.y, x, false));
+  a = product(weight(m.format, m.ffn, m.dim), x, inner, true);
+  a.parts[1] = {weight(m.format, m.ffn, m.dim), nullptr, inner, m.ffn};
+  a.part_count = 2;
+  a.epilogue = Epilogue::kGated;
+  all.push_back(plan(a, chip));
+  add_product(product(weight(tall, m.dim, m.ffn), inner, x, false));
 }
 
 }  // namespace
@@ -432,7 +441,7 @@ int main(int count, char** names) {
   if (asked("attention")) time_attention();
   if (asked("tokens"))
     for (const Model& m : kModels)
-      for (const int depth : {128, 4096, 16384}) time_token(m, depth);
+      for (const int depth : {128, 4096, 16384}) Token(m, depth).time(depth);
   if (asked("matvec"))
     for (const Shape& s : kShapes) time_shape(s);
   return 0;
