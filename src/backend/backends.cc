@@ -32,9 +32,11 @@ Opened open_cuda(const BackendOptions& options) {
 Opened open_gpu_host(const BackendOptions& options) { return gpu::open_host(options.activations); }
 
 constexpr Backend kBackends[] = {
-    {"cpu", open_cpu_backend}, {"reference", open_reference},
-    {"cuda", open_cuda},       {"gpu-host", open_gpu_host},
-    {"rocm", nullptr},
+    {"cpu", false, open_cpu_backend, nullptr},
+    {"reference", false, open_reference, nullptr},
+    {"cuda", true, open_cuda, gpu::cuda_kernels_sha256},
+    {"gpu-host", false, open_gpu_host, nullptr},
+    {"rocm", true, nullptr, nullptr},
 };
 
 // The number behind the colon of "cuda:1"; -1 when it is none.

@@ -21,8 +21,11 @@ struct BackendOptions {
 
 struct Backend {
   std::string_view name;
+  bool card = false;  // has memory of its own: what "auto" tries, and what layers can be given to
   // Null: the name is known, but its code is not built into this program.
   Result<std::unique_ptr<ops::Executor>> (*open)(const BackendOptions& options);
+  // SHA-256 of the kernels that are built in, "" for none; null where there is nothing to name.
+  std::string_view (*kernels)();
 };
 
 std::span<const Backend> backends();

@@ -9,7 +9,6 @@
 
 #include "cli/bench_svg.h"
 #include "cli/bench_text.h"
-#include "cli/demo_model.h"
 #include "cli/options.h"
 
 namespace juno::cli {
@@ -38,14 +37,11 @@ std::vector<int64_t> within(const std::string& list, const char* what, int64_t l
 std::vector<api::SessionOptions> models_of(const Options& o) {
   std::vector<api::SessionOptions> models;
   for (const std::string& path : o.paths) {
-    models.push_back(o.model.session);
+    models.push_back(o.model.opened(Log{}));
     models.back().model_path = path;
+    models.back().model_bytes = {};
   }
-  if (models.empty()) {
-    models.push_back(o.model.session);
-    models.back().model_path = kDemoModelName;
-    models.back().model_bytes = demo_model();
-  }
+  if (models.empty()) models.push_back(o.model.opened(Log{}));
   return models;
 }
 
@@ -87,7 +83,6 @@ int bench(Options o) {
   o.bench.depths = within(o.depths, "--depth", 0, kMostTokens);
   o.bench.batches = within(o.batches, "--batch", 1, 1024);
   o.bench.log = stderr_log(isatty(STDERR_FILENO));
-  if (o.model.gpu) o.model.session.backend = "cuda";
   // What cannot be compared is refused before anything is measured.
   Json earlier;
   if (!o.against.empty()) earlier = take(api::read_report(read_text(o.against), o.against));

@@ -27,7 +27,9 @@ std::string spread(const Json& series) {
   return fmt::format("{} ({}–{})", figure(number(series.at("median"))), figure(number(series.at("min"))),
                      figure(number(series.at("max"))));
 }
-std::string share(const Json& value) { return fmt::format("{:.1f} %", 100 * number(value)); }
+std::string share(const Json& value) {
+  return value.is_null() ? "–" : fmt::format("{:.1f} %", 100 * number(value));
+}
 
 // Columns as wide as their widest cell; counted in characters, for a dash has three bytes.
 size_t width(const std::string& cell) {

@@ -15,15 +15,17 @@ bool all_finite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
 }
 
-bool wants_logits(const Row& row) {
-  const Request& r = row.piece.sequence->request;
-  return r.on_logits && std::binary_search(r.logits_at.begin(), r.logits_at.end(), row.position);
-}
-
 // Whether the row's token continues its sequence.
 bool samples(const Row& row) {
   const Sequence& s = *row.piece.sequence;
   return row.position + 1 == static_cast<int64_t>(s.tokens.size()) && row.position + 1 < s.limit;
+}
+
+bool wants_logits(const Row& row) {
+  const Request& r = row.piece.sequence->request;
+  const auto& at = r.logits_at;
+  return r.on_logits &&
+         ((r.every_logits && samples(row)) || std::binary_search(at.begin(), at.end(), row.position));
 }
 
 // Whether all that is wanted of a row's logits is where the greatest of them stands.

@@ -37,7 +37,8 @@ class Device {
   virtual Result<Tensor> upload(const Tensor& host) = 0;
 
   // What allocate(bytes) and upload(host) take of this device's memory, to the byte; 0 for a weight that
-  // stays where it is. Shape and type decide; nothing is read.
+  // stays where it is. Shape and type decide; nothing is read. own_bytes: what it takes for itself besides.
+  virtual size_t own_bytes() const { return 0; }
   virtual size_t allocation_bytes(size_t bytes) const { return bytes; }
   virtual size_t upload_bytes(const Tensor& /*host*/) const { return 0; }
 
@@ -46,6 +47,9 @@ class Device {
   virtual std::optional<CardMemory> memory() const { return {}; }
   virtual uint64_t held() const { return 0; }
   virtual uint64_t peak() const { return 0; }
+
+  // Measured now: bytes a second, read and written, of a large copy in the memory of a card; 0 elsewhere.
+  virtual double copy_rate() { return 0; }
 
   virtual DeviceInfo info() const { return {}; }
   virtual Traffic traffic() const { return {}; }  // since it was opened

@@ -76,7 +76,9 @@ class Executor : public Ops {
 
   // The lowest id among the greatest of the first `vocab` logits of each row that the last run() returned;
   // false, and nothing done, where this is left to the host or a logit is not finite.
-  virtual bool greedy(const Tensor& /*logits*/, int64_t /*vocab*/, std::span<int32_t> /*ids*/) { return false; }
+  virtual bool greedy(const Tensor& /*logits*/, int64_t /*vocab*/, std::span<int32_t> /*ids*/) {
+    return false;
+  }
 
   void begin(const Batch& batch) override;
   Tensor end_layer(int layer, const Tensor& x) override;

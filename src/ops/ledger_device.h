@@ -8,7 +8,7 @@ namespace juno::ops {
 
 class LedgerDevice final : public Device {
  public:
-  explicit LedgerDevice(const Device& of) : of_(of) {}
+  explicit LedgerDevice(const Device& of) : of_(of), bytes_(of.own_bytes()) {}
 
   Result<void*> allocate(size_t bytes) override {
     bytes_ += of_.allocation_bytes(bytes);
@@ -26,7 +26,7 @@ class LedgerDevice final : public Device {
 
  private:
   const Device& of_;
-  uint64_t bytes_ = 0;
+  uint64_t bytes_;
 };
 
 }  // namespace juno::ops

@@ -35,7 +35,7 @@ def near(a, b):
 
 def test_bench_measures_the_demo_model():
     report, err = measured(*TINY)
-    assert err == b"", err
+    assert err.count(b"\n") <= 1, err  # where it ran, if nobody said where
     assert report["juno_bench"] == 1 and report["versions"]["numerics"] == 1 and report["date"].endswith("Z")
     machine, model = report["machine"], report["models"][0]
     assert machine["cpu"] and machine["isa"] and machine["threads"] >= 1

@@ -68,6 +68,8 @@ size_t GpuDevice::upload_bytes(const Tensor& host) const {
                                static_cast<uint64_t>(host.shape.planes));
 }
 
+size_t GpuDevice::own_bytes() const { return runtime_->on_host() ? 0 : gpu::allocation_bytes(kRawBytes); }
+
 std::optional<ops::CardMemory> GpuDevice::memory() const {
   if (runtime_->on_host()) return {};
   return runtime_->memory();

@@ -19,11 +19,13 @@ class GpuDevice final : public ops::Device {
   Result<void*> allocate(size_t bytes) override { return runtime_->allocate(bytes); }
   void release(void* memory) override { runtime_->release(memory); }
   Result<Tensor> upload(const Tensor& host) override;
+  size_t own_bytes() const override;
   size_t allocation_bytes(size_t bytes) const override { return gpu::allocation_bytes(bytes); }
   size_t upload_bytes(const Tensor& host) const override;
   std::optional<ops::CardMemory> memory() const override;
   uint64_t held() const override { return runtime_->held(); }
   uint64_t peak() const override { return runtime_->peak(); }
+  double copy_rate() override { return runtime_->copy_rate(); }
   ops::DeviceInfo info() const override { return runtime_->info(); }
   Traffic traffic() const override { return runtime_->traffic(); }
   void write(const Tensor& to, const void* from) override;

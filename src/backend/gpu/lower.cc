@@ -47,7 +47,10 @@ class Lowerer {
   Lowered finish() { return std::move(out_); }
 
  private:
-  void add(const Launch& launch) { out_.launches.push_back(launch); }
+  // A chunk of a prompt may want no logits: what follows its last layer has no rows then, and nothing to do.
+  void add(const Launch& launch) {
+    if (launch.grid.count() > 0) out_.launches.push_back(launch);
+  }
   template <class T>
   T* take(size_t count);
   Rounded rounded(int64_t rows, int64_t k, int block);
@@ -142,21 +145,20 @@ bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
     round.x = normed;
   }
   Panels of_unit[kStageDepth / 32 + 1] = {};
-  for (int i = 0; i < a.part_count; ++i) {
-    const MatvecPart& part = a.parts[i];
-    round.unit = many_unit(part.weight.format, a.k);
+  for (int i = 0, next = 0; i < a.part_count; i = next) {
+    const uint32_t format = a.parts[i].weight.format;
+    round.unit = many_unit(format, a.k);
     Panels& rounded = of_unit[round.unit / 32];
     if (!rounded.q) rounded = panels(round);
-    ManyArgs many{.weight = part.weight,
+    ManyArgs many{.part_count = 0,
                   .x = rounded,
                   .rows = x.tokens * x.planes,
                   .planes = x.planes,
                   .k = a.k,
                   .block = a.block,
-                  .bias = part.bias,
-                  .residual = a.epilogue == Epilogue::kAdd ? a.residual : nullptr,
-                  .y = part.y,
-                  .y_stride = part.y_stride};
+                  .residual = a.epilogue == Epilogue::kAdd ? a.residual : nullptr};
+    for (next = i; next < a.part_count && a.parts[next].weight.format == format; ++next)
+      many.parts[many.part_count++] = a.parts[next];
     add(plan(many));
   }
   return true;

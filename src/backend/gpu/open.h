@@ -11,4 +11,7 @@ namespace juno::gpu {
 Result<std::unique_ptr<ops::Executor>> open_cuda(int index, ops::Activations activations);
 Result<std::unique_ptr<ops::Executor>> open_host(ops::Activations activations);
 
+// Of the CUDA kernels inside this program; "" when there are none.
+std::string_view cuda_kernels_sha256();
+
 }  // namespace juno::gpu

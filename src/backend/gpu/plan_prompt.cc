@@ -21,9 +21,11 @@ struct Many {
   Kernel wide, narrow;
 };
 constexpr Many kMany[] = {
-#define JUNO_MANY_ENTRY(F, unit) \
-  {quant::F::gguf_id, unit, quant::kUnit<quant::F>, quant::F::block_size, Kernel::wide_##F##_##unit, \
-   Kernel::narrow_##F##_##unit},
+#define JUNO_MANY_ENTRY(F, unit)                       \
+  {                                                    \
+      quant::F::gguf_id,         unit,                 \
+      quant::kUnit<quant::F>,    quant::F::block_size, \
+      Kernel::wide_##F##_##unit, Kernel::narrow_##F##_##unit},
     JUNO_MANY_FORMATS(JUNO_MANY_ENTRY)
 #undef JUNO_MANY_ENTRY
 };
@@ -48,7 +50,8 @@ size_t h_bytes(int64_t rows, int64_t k) { return q_bytes(rows, k) / 16; }
 
 template <class Shape>
 Launch many_launch(Kernel kernel, const ManyArgs& a) {
-  const Extent grid{ceil_div(a.rows, Shape::kTokens), ceil_div(a.weight.rows, Shape::kRows)};
+  Extent grid{ceil_div(a.rows, Shape::kTokens), 0};
+  for (int i = 0; i < a.part_count; ++i) grid.y += ceil_div(a.parts[i].weight.rows, Shape::kRows);
   return make_launch(static_cast<int>(kernel), grid, Shape::kThreads, Shape::kShared, a);
 }
 template <class Shape>
@@ -82,7 +85,7 @@ Launch plan(const RoundArgs& a) {
 }
 
 Launch plan(const ManyArgs& a) {
-  const Many* m = many_for(a.weight.format, a.k);
+  const Many* m = many_for(a.parts[0].weight.format, a.k);
   assert(m);
   return a.rows <= kNarrowRows ? many_launch<NarrowShape>(m->narrow, a) : many_launch<WideShape>(m->wide, a);
 }

@@ -40,16 +40,13 @@ struct Product {
                           .planes = planes,
                           .y = panels_at(reinterpret_cast<std::byte*>(panels.data()), rows, k)};
     test::Weights weights;
-    const ManyArgs a{.weight = weights.upload(weight),
+    const ManyArgs a{.parts = {{weights.upload(weight), bias ? bias.f32() : nullptr, y.f32(), y.cols()}},
                      .x = round.y,
                      .rows = static_cast<int32_t>(rows),
                      .planes = planes,
                      .k = static_cast<int32_t>(k),
                      .block = block,
-                     .bias = bias ? bias.f32() : nullptr,
-                     .residual = residual ? residual.f32() : nullptr,
-                     .y = y.f32(),
-                     .y_stride = y.cols()};
+                     .residual = residual ? residual.f32() : nullptr};
     return test::run_both_ways({plan(round), plan(a)}, y);
   }
 };
@@ -85,8 +82,7 @@ TEST(GpuManyTokens, EqualTheReferenceAtTheLargestSums) {
       const Tensor weight = memory.weight(format, {.rows = 9, .cols = 1024});
       std::memset(weight.data, byte, ops::weight_bytes(weight));
       const Tensor x = memory.f32(10, 1024);
-      for (int64_t i = 0; i < x.shape.size(); ++i)
-        x.f32()[i] = i % 7 == 3 && i % 2048 > 1024 ? -2.0f : 2.0f;
+      for (int64_t i = 0; i < x.shape.size(); ++i) x.f32()[i] = i % 7 == 3 && i % 2048 > 1024 ? -2.0f : 2.0f;
       compare(memory, {x, weight, {}, {}, 1});
     }
   }
@@ -120,13 +116,11 @@ TEST(GpuManyTokens, RoundAnActivatedInputLikeTheReference) {
                         .y = panels_at(reinterpret_cast<std::byte*>(panels.data()), 11, 512)};
   const Tensor y = test::zeros(memory, 11, 8);
   test::Weights weights;
-  const ManyArgs a{.weight = weights.upload(weight),
+  const ManyArgs a{.parts = {{weights.upload(weight), nullptr, y.f32(), 8}},
                    .x = round.y,
                    .rows = 11,
                    .k = 512,
-                   .block = 64,
-                   .y = y.f32(),
-                   .y_stride = 8};
+                   .block = 64};
   EXPECT_EQ(test::run_both_ways({plan(round), plan(a)}, y), want);
 }
 
@@ -136,8 +130,14 @@ struct Case {
   int window = 0;
 };
 constexpr Case kCases[] = {
-    {4, 2, 16, 16},         {9, 3, 64, 64},           {2, 2, 24, 24, 30.0}, {4, 1, 96, 64, 0, 100},
-    {8, 2, 128, 128, 50.0, 64}, {7, 1, 128, 128}, {8, 1, 256, 256, 0, 130}, {3, 3, 40, 12, 0, 33},
+    {4, 2, 16, 16},
+    {9, 3, 64, 64},
+    {2, 2, 24, 24, 30.0},
+    {4, 1, 96, 64, 0, 100},
+    {8, 2, 128, 128, 50.0, 64},
+    {7, 1, 128, 128},
+    {8, 1, 256, 256, 0, 130},
+    {3, 3, 40, 12, 0, 33},
     {2, 1, 20, 10},
 };
 
@@ -177,26 +177,27 @@ struct Prompts {
   Bits want() {
     ops::Reference reference;
     const ops::Batch batch{.tokens = memory.i32(positions), .positions = memory.i32(positions)};
-    return ops::test::run(reference, batch,
-                          [&](Ops& op) { return op.attention(q, k, v, how(), {cache.layer(), runs}); });
+    return ops::test::run(reference, batch, [&](Ops& op) {
+      return op.attention(q, k, v, how(), {cache.layer(), runs});
+    });
   }
   // After want(), which has stored k and v.
   Bits on_gpu() {
     const auto n = static_cast<int32_t>(positions.size());
     const Tensor y = test::zeros(memory, n, c.heads * c.value_dim);
     const ops::ScoreScale scale = ops::score_scale(how());
-    const PromptArgs a{.q = q.f32(),
-                       .y = y.f32(),
-                       .places = {positions.data(), first_page.data(), all_pages.data(),
-                                  static_cast<uint16_t*>(cache.layer().keys.data),
-                                  static_cast<uint16_t*>(cache.layer().values.data), c.kv_heads, c.key_dim,
-                                  c.value_dim},
-                       .rows = n,
-                       .heads = c.heads,
-                       .window = c.window,
-                       .capped = scale.capped,
-                       .before = scale.before,
-                       .after = scale.after};
+    const PromptArgs a{
+        .q = q.f32(),
+        .y = y.f32(),
+        .places = {positions.data(), first_page.data(), all_pages.data(),
+                   static_cast<uint16_t*>(cache.layer().keys.data),
+                   static_cast<uint16_t*>(cache.layer().values.data), c.kv_heads, c.key_dim, c.value_dim},
+        .rows = n,
+        .heads = c.heads,
+        .window = c.window,
+        .capped = scale.capped,
+        .before = scale.before,
+        .after = scale.after};
     EXPECT_TRUE(can_attend_prompt(a));
     return test::run_both_ways({plan(a)}, y);
   }

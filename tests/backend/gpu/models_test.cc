@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole models through the GPU's kernels, run on this processor: the same logits and the same tokens as the
 // reference, to the bit.
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include "backend/gpu/open.h"
@@ -56,7 +58,8 @@ TEST_P(GpuModel, HasTheBitsOfTheReferenceInChunksAndTokenByToken) {
 
 INSTANTIATE_TEST_SUITE_P(Archs, GpuModel, ::testing::ValuesIn(models()), [](const auto& info) {
   std::string name = info.param;
-  std::ranges::replace_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::ranges::replace_if(
+      name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
 
@@ -77,7 +80,8 @@ TEST(GpuModels, DecodeSeveralSequencesAtOnce) {
   for (Machine* m : {&gpu, &reference}) {
     std::vector<Outcome> outcomes(3);
     for (int i = 0; i < 3; ++i)
-      take(m->engine->submit(listen({.prompt = engine::some_ids(5 + 7 * i, vocab, 3), .max_tokens = 6}, outcomes[i])));
+      take(m->engine->submit(
+          listen({.prompt = engine::some_ids(5 + 7 * i, vocab, 3), .max_tokens = 6}, outcomes[i])));
     run(*m->engine);
     static std::vector<std::vector<int32_t>> first;
     for (int i = 0; i < 3; ++i) {

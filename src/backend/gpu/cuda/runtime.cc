@@ -59,6 +59,7 @@ class CudaRuntime final : public Runtime {
   void write(void* to, const void* from, size_t bytes) override;
   void read(void* to, const void* from, size_t bytes) override;
   void wait() override;
+  double copy_rate() override;
   void launch(const Launch& launch) override;
   std::unique_ptr<gpu::Graph> capture(std::span<const Launch> launches) override;
   void replay(gpu::Graph& graph) override;
@@ -156,8 +157,11 @@ void CudaRuntime::load_kernels() {
     Module module = nullptr;
     const Status status = driver_.cuModuleLoadData(&module, aligned.data());
     if (status == kNoBinary || status == kUnsupportedPtx)
-      fail(Code::kDevice, "[backend/gpu] the kernels have no code for {} ({}), driver {}: {}", info_.name,
-           info_.target, info_.driver, driver_.text(status));
+      fail(Code::kDevice,
+           "[backend/gpu] the kernels have no code for {} ({}); built are sm_90a, and sm_80 for what the "
+           "driver "
+           "({}) can translate: {}",
+           info_.name, info_.target, info_.driver, driver_.text(status));
     check(status, "loading the kernels");
     modules_.push_back(module);
     at += size;
@@ -287,6 +291,32 @@ void CudaRuntime::wait() {
   small_.used = 0;
 }
 
+double CudaRuntime::copy_rate() {
+  constexpr int kTimes = 4;
+  constexpr size_t kMost = size_t{1} << 30;
+  const size_t bytes = std::min<size_t>(kMost, memory().free / 4);
+  void* const to = take(allocate(bytes));
+  void* const from = take(allocate(bytes));
+  float best = 0;  // milliseconds
+  Event begin = nullptr, end = nullptr;
+  check(driver_.cuEventCreate(&begin, 0), "making an event");
+  check(driver_.cuEventCreate(&end, 0), "making an event");
+  for (int i = 0; i < kTimes; ++i) {
+    float time = 0;
+    check(driver_.cuEventRecord(begin, stream_), "measuring a copy");
+    check(driver_.cuMemcpyDtoDAsync_v2(address(to), address(from), bytes, stream_), "measuring a copy");
+    check(driver_.cuEventRecord(end, stream_), "measuring a copy");
+    check(driver_.cuEventSynchronize(end), "measuring a copy");
+    check(driver_.cuEventElapsedTime(&time, begin, end), "measuring a copy");
+    if (i == 1 || time < best) best = time;  // the first one warms up
+  }
+  driver_.cuEventDestroy_v2(begin);
+  driver_.cuEventDestroy_v2(end);
+  release(to);
+  release(from);
+  return best > 0 ? 2.0 * static_cast<double>(bytes) / (static_cast<double>(best) / 1e3) : 0;
+}
+
 void CudaRuntime::launch(const Launch& launch) {
   enter();
   enqueue(launch);
@@ -310,7 +340,11 @@ void CudaRuntime::enqueue(const Launch& launch) {
                             .attributes = &overlap,
                             .attribute_count = overlaps_ ? 1u : 0u};
   void* arguments[] = {const_cast<std::byte*>(launch.args)};
-  check(driver_.cuLaunchKernelEx(&config, kernel.function, arguments, nullptr), "starting a kernel");
+  const Status status = driver_.cuLaunchKernelEx(&config, kernel.function, arguments, nullptr);
+  if (status != kSuccess) [[unlikely]]
+    check(status, fmt::format("starting {} on {} x {} x {} blocks of {} threads with {} bytes",
+                              kernel_names()[static_cast<size_t>(launch.kernel)], launch.grid.x,
+                              launch.grid.y, launch.grid.z, launch.threads, launch.shared));
 }
 
 std::unique_ptr<gpu::Graph> CudaRuntime::capture(std::span<const Launch> launches) {

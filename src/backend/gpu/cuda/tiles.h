@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of the many-token kernels, for nvcc: products of a warpgroup with a tile of shared memory, pairs of halves, and
-// barriers that threads may pass one after the other. On Hopper the tile goes to the tensor cores straight from shared
-// memory (wgmma); anything older loads it into fragments (mma.sync). Registers are laid out alike.
+// Words of the many-token kernels, for nvcc: products of a warpgroup with a tile of shared memory, pairs of
+// halves, and barriers that threads may pass one after the other. On Hopper the tile goes to the tensor cores
+// straight from shared memory (wgmma); anything older loads it into fragments (mma.sync). Registers are laid
+// out alike.
 #pragma once
 #include "backend/gpu/kernels/gpu.h"
 
@@ -9,14 +10,16 @@ namespace juno::gpu {
 
 JUNO_GPU uint32_t in_shared(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 
-// ---- pairs of halves: each half a * b + c, rounded once ------------------------------------------------------
+// ---- pairs of halves: each half a * b + c, rounded once
+// ------------------------------------------------------
 JUNO_GPU uint32_t fma_halves(uint32_t a, uint32_t b, uint32_t c) {
   uint32_t d;
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
   return d;
 }
 
-// ---- a barrier in shared memory: phase after phase, each ended by `count` arrivals ------------------------------
+// ---- a barrier in shared memory: phase after phase, each ended by `count` arrivals
+// ------------------------------
 struct Arrivals {
   uint64_t state;
 
@@ -33,16 +36,18 @@ struct Arrivals {
   // Returns once the phase of this parity is over.
   JUNO_GPU void wait(int parity) {
     asm volatile(
-        "{\n .reg .pred p;\n again:\n mbarrier.test_wait.parity.shared.b64 p, [%0], %1;\n @p bra done;\n bra again;\n"
+        "{\n .reg .pred p;\n again:\n mbarrier.test_wait.parity.shared.b64 p, [%0], %1;\n @p bra done;\n bra "
+        "again;\n"
         " done:\n }" ::"r"(in_shared(&state)),
         "r"(parity)
         : "memory");
   }
 };
 
-// ---- products: c[16 x 8 kTiles] of each of four warps += a[16 x 16] b[16 x 8 kTiles] --------------------------------
-// c and a are fragments as PTX lays them out for m16n8k16. b lies in shared memory in pieces of 8 tokens x 8 halves,
-// 128 bytes each: a token group's pieces follow each other, groups are kGroupBytes apart.
+// ---- products: c[16 x 8 kTiles] of each of four warps += a[16 x 16] b[16 x 8 kTiles]
+// -------------------------------- c and a are fragments as PTX lays them out for m16n8k16. b lies in shared
+// memory in pieces of 8 tokens x 8 halves, 128 bytes each: a token group's pieces follow each other, groups
+// are kGroupBytes apart.
 #if __CUDA_ARCH_FEAT_SM90_ALL
 inline constexpr bool kAsyncProducts = true;
 
@@ -57,15 +62,15 @@ JUNO_GPU void products_end() { asm volatile("wgmma.commit_group.sync.aligned;" :
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&c)[kCount]) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
 JUNO_GPU void tiles_copied() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 #define JUNO_C4(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
 #define JUNO_C16(i) JUNO_C4(i), JUNO_C4(i + 4), JUNO_C4(i + 8), JUNO_C4(i + 12)
-#define JUNO_WGMMA(n, regs, a0, a1, a2, a3, b, fresh)                                               \
-  "{\n .reg .pred p;\n setp.eq.u32 p, " fresh ", 0;\n wgmma.mma_async.sync.aligned.m64n" n            \
+#define JUNO_WGMMA(n, regs, a0, a1, a2, a3, b, fresh)                                      \
+  "{\n .reg .pred p;\n setp.eq.u32 p, " fresh ", 0;\n wgmma.mma_async.sync.aligned.m64n" n \
   "k16.f32.f16.f16 {" regs "}, {" a0 "," a1 "," a2 "," a3 "}, " b ", p, 1, 1, 0;\n}"
 #define JUNO_AB "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(fresh))
 
@@ -79,9 +84,10 @@ JUNO_GPU void wgmma(float (&c)[8], const uint32_t (&a)[4], uint64_t b, bool fres
 }
 #define JUNO_R16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define JUNO_R32 JUNO_R16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define JUNO_R64                                                                                          \
-  JUNO_R32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54," \
-           "%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define JUNO_R64                                                                                      \
+  JUNO_R32                                                                                            \
+      ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54," \
+      "%55,%56,%57,%58,%59,%60,%61,%62,%63"
 JUNO_GPU void wgmma(float (&c)[16], const uint32_t (&a)[4], uint64_t b, bool fresh) {
   asm volatile(JUNO_WGMMA("32", JUNO_R16, "%16", "%17", "%18", "%19", "%20", "%21") : JUNO_C16(0) : JUNO_AB);
 }
@@ -115,15 +121,14 @@ JUNO_GPU void products_wait(float (&)[kCount]) {}
 JUNO_GPU void tiles_copied() {}
 
 JUNO_GPU void mma_half(float (&c)[4], const uint32_t (&a)[2], uint32_t b) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b));
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 template <int kGroupBytes, int kCount>
 JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
   const auto* rows = static_cast<const char*>(b) + lane() % 8 * 16;
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int j = 0; j < kCount / 4; ++j) {
     uint32_t tile[2];
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
@@ -131,21 +136,21 @@ JUNO_UNROLL
                  : "r"(in_shared(rows + j * kGroupBytes + lane() / 8 % 2 * 128))
                  : "memory");
     float sum[4];
-JUNO_UNROLL
+    JUNO_UNROLL
     for (int i = 0; i < 4; ++i) sum[i] = fresh ? 0.0f : c[4 * j + i];
     mma_f16(sum, a, tile);
-JUNO_UNROLL
+    JUNO_UNROLL
     for (int i = 0; i < 4; ++i) c[4 * j + i] = sum[i];
   }
 }
 template <int kGroupBytes, int kCount>
 JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const void* b) {
   const auto* row = static_cast<const char*>(b) + lane() * 4;
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int j = 0; j < kCount / 4; ++j) {
     float sum[4] = {};
     mma_half(sum, a, *reinterpret_cast<const uint32_t*>(row + j * kGroupBytes));
-JUNO_UNROLL
+    JUNO_UNROLL
     for (int i = 0; i < 4; ++i) c[4 * j + i] = sum[i];
   }
 }

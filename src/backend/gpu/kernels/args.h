@@ -218,7 +218,8 @@ struct MatvecArgs {
   int32_t pairs = 0, inputs_shared = 1;
 };
 
-// Activations of many tokens for tensor cores (panels.h). Rows as in Rounded, in panels of eight; k in stages of 128.
+// Activations of many tokens for tensor cores (panels.h). Rows as in Rounded, in panels of eight; k in stages
+// of 128.
 struct Panels {
   uint16_t* q = nullptr;  // [panels, stages, 16 pieces, 8 rows, 8], halves
   uint16_t* h = nullptr;  // [panels, stages, 8 rows, 8], halves: sums of 16
@@ -235,16 +236,15 @@ struct RoundArgs {
   Panels y;
 };
 
-// Products of many tokens: y = x · weightᵀ + bias, y = residual + that.
+// Products of many tokens: y = x · weightᵀ + bias, y = residual + that. Up to three weights of the same input
+// and format.
 struct ManyArgs {
-  Weight weight;
+  MatvecPart parts[3];
+  int32_t part_count = 1;
   Panels x;
   int32_t rows = 0, planes = 1;  // of activations: tokens * planes
   int32_t k = 0, block = 32;
-  const float* bias = nullptr;      // [weight rows] or null
-  const float* residual = nullptr;  // [tokens, y_stride] or null; may be y
-  float* y = nullptr;               // [tokens, y_stride]
-  int64_t y_stride = 0;
+  const float* residual = nullptr;  // [tokens, y_stride of part 0] or null; may be y. With one part only
 };
 
 // Attention of rows that stand in runs: neighbours in the batch and in their sequence. Others are left alone.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of many tokens with integer weights (docs/numerics.md §3) on tensor cores: weights become integers in halves
-// in registers, activations wait in shared memory, and every scale meets an exact integer sum. Included by the kernels'
-// units only.
+// Products of many tokens with integer weights (docs/numerics.md §3) on tensor cores: weights become integers
+// in halves in registers, activations wait in shared memory, and every scale meets an exact integer sum.
+// Included by the kernels' units only.
 #pragma once
 #include "backend/gpu/kernels/fragments.h"
 #include "backend/gpu/kernels/panels.h"
@@ -9,7 +9,8 @@
 
 namespace juno::gpu {
 
-// The ring of stages of one set of activations, filled and emptied by `kRowGroups` warpgroups, each at its own pace.
+// The ring of stages of one set of activations, filled and emptied by `kRowGroups` warpgroups, each at its
+// own pace.
 template <class Shape>
 struct Ring {
   static constexpr int kThreads = 128 * Shape::kRowGroups;
@@ -50,7 +51,7 @@ struct Ring {
       panel += block_x() * Shape::kTiles;
       return (panel < last ? panel : last) * depth + stage;
     };
-JUNO_UNROLL
+    JUNO_UNROLL
     for (int i = thread; i < Shape::kTiles * 128; i += kThreads)
       copy_async16(to + i * 16, q + at(i / 128) * Shape::kGroupBytes + i % 128 * 16);
     if (thread < Shape::kTiles * 8)
@@ -84,21 +85,24 @@ struct GroupSums {
   int done = 0, edge, first, blocks, first_block;
 
   JUNO_GPU GroupSums(int first_group, int blocks_)
-      : parked(shared<float>(Shape::kBarriers + Shape::kSplit * Shape::kStages * Shape::kStageBytes) + gpu::thread()),
+      : parked(shared<float>(Shape::kBarriers + Shape::kSplit * Shape::kStages * Shape::kStageBytes) +
+               gpu::thread()),
         first(first_group),
         blocks(blocks_) {
     first_block = static_cast<int>(quant::group_begin(first, blocks));
     edge = static_cast<int>(quant::group_begin(first + 1, blocks));
   }
 
-  JUNO_GPU int end_block() const { return static_cast<int>(quant::group_begin(first + Shape::kGroups, blocks)); }
+  JUNO_GPU int end_block() const {
+    return static_cast<int>(quant::group_begin(first + Shape::kGroups, blocks));
+  }
 
   // Blocks before `block` are in.
   JUNO_GPU void close_groups(int block) {
     while (done < Shape::kGroups && block == edge) {
       fold<0>();
       if (++done < Shape::kGroups) {
-JUNO_UNROLL
+        JUNO_UNROLL
         for (float& sum : open) sum = 0;
       }
       edge = static_cast<int>(quant::group_begin(first + done + 1, blocks));
@@ -114,13 +118,13 @@ JUNO_UNROLL
       float(&near)[kSums] = level[kNear ? kLevel : 0];
       float* far = parked + (kLevel - Shape::kLevels) * kSums * Shape::kThreads;
       if ((done >> kLevel & 1) == 0) {
-JUNO_UNROLL
+        JUNO_UNROLL
         for (int i = 0; i < kSums; ++i) {
           if (kNear) near[i] = open[i];
           else far[i * Shape::kThreads] = open[i];
         }
       } else {
-JUNO_UNROLL
+        JUNO_UNROLL
         for (int i = 0; i < kSums; ++i) open[i] = (kNear ? near[i] : far[i * Shape::kThreads]) + open[i];
         fold<kLevel + 1>();
       }
@@ -131,7 +135,7 @@ JUNO_UNROLL
 // sums += scale of the row * scale of the activations * c
 template <int kSums>
 JUNO_GPU void scale_in(float (&sums)[kSums], const float (&c)[kSums], const float (&row)[2], const float* d) {
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int j = 0; j < kSums / 4; ++j) {
     const float first = d[8 * j], second = d[8 * j + 1];
     sums[4 * j] = fma(row[0] * first, c[4 * j], sums[4 * j]);
@@ -141,48 +145,61 @@ JUNO_UNROLL
   }
 }
 
-// One step of kUnit elements of K: exact sums c, which at the end of a unit (docs/numerics.md) meet their scales; after a
-// block's last unit its minimum.
+// One step of kUnit elements of K: exact sums c, which at the end of a unit (docs/numerics.md) meet their
+// scales; after a block's last unit its minimum.
 template <class F, class Weights, class Shape>
 JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const unsigned char* in, int step,
                             float (&c)[Shape::kSums], GroupSums<Shape>& sums) {
   constexpr int kUnit = Weights::kUnit, kSteps = kUnit / 16;
+  constexpr bool kApart = Weights::kMinima && Shape::kMinimaApart;
   const int unit = quant::kUnit<F> < a.block ? quant::kUnit<F> : a.block;
   const int at = step % (kStageDepth / kUnit), block = at * kUnit / a.block;  // in the stage
+  const bool ends_unit = quant::kUnit<F> == kUnit || (at + 1) * kUnit % unit == 0;
+  const bool ends_block = (at + 1) * kUnit % a.block == 0;
   const float* d = reinterpret_cast<const float*>(in + Shape::kD) + block * Shape::kTokens + lane() % 4 * 2;
-  float scale[2];
-  uint32_t fragments[Weights::kParts * kSteps][4];
+  float scale[2], minimum_scale[2], low[kApart ? Shape::kSums : 1];
+  uint32_t fragments[Weights::kParts * kSteps][4], minima[2];
   weights.expand(fragments, scale);
+  if constexpr (Weights::kMinima)
+    weights.minima(step / (kStageDepth / kUnit), lane() % 4 * 32 / a.block == block, minima, minimum_scale);
   const bool fresh = quant::kUnit<F> == kUnit || at * kUnit % unit == 0;
   products_begin();
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int i = 0; i < Weights::kParts * kSteps; ++i)
     multiply<Shape::kGroupBytes>(c, fragments[i], in + (at * kSteps + i % kSteps) * 256, fresh && i == 0);
   products_end();
-  products_wait<0>(c);
-  if (quant::kUnit<F> != kUnit && (at + 1) * kUnit % unit != 0) return;
-  scale_in(sums.open, c, scale, d);
-  if constexpr (Weights::kMinima) {
-    if ((at + 1) * kUnit % a.block != 0) return;
-    uint32_t minima[2];
-    weights.minima(step / (kStageDepth / kUnit), lane() % 4 * 32 / a.block == block, minima, scale);
-    products_begin();
-    multiply_half<128>(c, minima, in + Shape::kH);
+  if constexpr (kApart) {
+    multiply_half<128>(low, minima, in + Shape::kH);
     products_end();
+    products_wait<1>(c);
+  } else {
     products_wait<0>(c);
-    scale_in(sums.open, c, scale, d);
+  }
+  if (ends_unit) scale_in(sums.open, c, scale, d);
+  if constexpr (Weights::kMinima) {
+    if constexpr (kApart) {
+      products_wait<0>(low);
+      if (ends_block) scale_in(sums.open, low, minimum_scale, d);
+    } else if (ends_block) {
+      products_begin();
+      multiply_half<128>(c, minima, in + Shape::kH);
+      products_end();
+      products_wait<0>(c);
+      scale_in(sums.open, c, minimum_scale, d);
+    }
   }
 }
 
 // y[token, row] from the sums; under int8x2 two neighbouring rows of activations are one token.
 template <class Shape>
-JUNO_GPU void store_tile(const ManyArgs& a, const float (&sums)[Shape::kSums], int row) {
-JUNO_UNROLL
+JUNO_GPU void store_tile(const ManyArgs& a, const MatvecPart& part, const float (&sums)[Shape::kSums],
+                         int row) {
+  JUNO_UNROLL
   for (int j = 0; j < Shape::kTiles; ++j) {
-JUNO_UNROLL
+    JUNO_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int x = block_x() * Shape::kTokens + 8 * j + lane() % 4 * 2 + i % 2, o = row + i / 2 * 8;
-      if (x >= a.rows || o >= a.weight.rows) continue;
+      if (x >= a.rows || o >= part.weight.rows) continue;
       float y = sums[4 * j + i];
       int64_t token = x;
       if (a.planes == 2) {
@@ -190,44 +207,60 @@ JUNO_UNROLL
         y = y + sums[4 * j + i + 1];
         token = x / 2;
       }
-      if (a.bias) y = y + a.bias[o];
-      if (a.residual) y = a.residual[token * a.y_stride + o] + y;
-      a.y[token * a.y_stride + o] = y;
+      if (part.bias) y = y + part.bias[o];
+      if (a.residual) y = a.residual[token * part.y_stride + o] + y;
+      part.y[token * part.y_stride + o] = y;
     }
   }
+}
+
+// The part that a block works for, and its tile of that part's rows.
+template <class Shape>
+JUNO_GPU MatvecPart part_of_block(const ManyArgs& a, int& tile) {
+  MatvecPart part = a.parts[0];
+  JUNO_UNROLL
+  for (int i = 1; i < 3; ++i) {
+    const int tiles = (part.weight.rows + Shape::kRows - 1) / Shape::kRows;
+    if (i >= a.part_count || tile < tiles) break;
+    tile -= tiles;
+    part = a.parts[i];
+  }
+  return part;
 }
 
 // The warpgroups' subtrees, added up as the upper tree.
 template <class Shape>
 JUNO_GPU void join_splits(GroupSums<Shape>& sums, int split) {
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int i = 0; i < Shape::kSums; ++i) sums.parked[i * Shape::kThreads] = sums.open[i];
   barrier();
   if (split != 0) return;
-JUNO_UNROLL
+  JUNO_UNROLL
   for (int i = 0; i < Shape::kSums; ++i) {
     float parts[Shape::kSplit];
-JUNO_UNROLL
+    JUNO_UNROLL
     for (int s = 0; s < Shape::kSplit; ++s)
       parts[s] = sums.parked[i * Shape::kThreads + s * Ring<Shape>::kThreads];
     sums.open[i] = quant::neighbour_tree(parts, Shape::kSplit);
   }
 }
 
-// Grid: (tiles of activation rows, tiles of weight rows). kUnit elements of K are a step: the format's unit, or 32.
+// Grid: (tiles of activation rows, tiles of all parts' weight rows). kUnit elements of K are a step: the
+// format's unit, or 32.
 template <class F, int kUnit, class Shape>
 JUNO_GPU void multiply_many(const ManyArgs& a) {
   constexpr int kPerStage = kStageDepth / kUnit;
   const int group = warp() / 4, split = group / Shape::kRowGroups;
-  const int row =
-      (block_y() * Shape::kRowGroups + group % Shape::kRowGroups) * 64 + warp() % 4 * 16 + lane() / 4;
+  int tile = block_y();
+  const MatvecPart part = part_of_block<Shape>(a, tile);
+  const int row = (tile * Shape::kRowGroups + group % Shape::kRowGroups) * 64 + warp() % 4 * 16 + lane() / 4;
   const int per_block = a.block / kUnit;
   GroupSums<Shape> sums(split * Shape::kGroups, a.k / a.block);
   const int first = sums.first_block * per_block, end = sums.end_block() * per_block;
   const int first_stage = first / kPerStage;
   const Ring<Shape> ring(a, split, thread() - split * Ring<Shape>::kThreads, first_stage,
                          (end + kPerStage - 1) / kPerStage);
-  Fragments<F, kUnit> weights(a.weight, row);
+  Fragments<F, kUnit> weights(part.weight, row);
   ring.init();
   barrier();
   if (first < end) weights.load(first);
@@ -249,7 +282,7 @@ JUNO_GPU void multiply_many(const ManyArgs& a) {
     if (step + 1 == end || (step + 1) % kPerStage == 0) ring.release(stage);
   }
   if constexpr (Shape::kSplit > 1) join_splits(sums, split);
-  if (split == 0) store_tile<Shape>(a, sums.open, row);
+  if (split == 0) store_tile<Shape>(a, part, sums.open, row);
 }
 
 }  // namespace juno::gpu

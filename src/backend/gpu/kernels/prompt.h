@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of JUNO_PROMPT_KERNELS. Included by the kernels' units only.
+// The kernels of prompts and of many tokens. Included by the kernels' units only.
 #pragma once
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/many.h"

@@ -23,6 +23,11 @@ JUNO_GPU float power_of_2(int32_t n) {
   return n < -100 ? 0.0f : float_of(static_cast<uint32_t>(n + 127) << 23);
 }
 
+// The first position that `position` sees.
+JUNO_GPU int window_begin(int position, int window) {
+  return window != 0 && position - window + 1 > 0 ? position - window + 1 : 0;
+}
+
 // Rows of one run, with all heads that share a head of the cache: query row r is head r % group of row r /
 // group.
 struct PromptTile {
@@ -38,15 +43,18 @@ struct PromptTile {
   }
   JUNO_GPU bool has(int r) const { return r < rows * group; }
   JUNO_GPU int position_of(int r) const { return position + r / group; }
+  // The slots [begin, end) of the chunk at `start` that query row r sees.
+  JUNO_GPU void slots_of(const PromptArgs& a, int r, int start, int& begin, int& end) const {
+    const int at = position_of(r), first = window_begin(at, a.window);
+    begin = first > start ? first - start : 0;
+    end = at - start + 1;
+    if (end > 64) end = 64;
+    if (!has(r) || end < 0) end = 0;
+  }
   JUNO_GPU int64_t head_of(const PromptArgs& a, int r) const {
     return static_cast<int64_t>(first_row + r / group) * a.heads + kv_head * group + r % group;
   }
 };
-
-// The first position that `position` sees.
-JUNO_GPU int window_begin(int position, int window) {
-  return window != 0 && position - window + 1 > 0 ? position - window + 1 : 0;
-}
 
 // Where the weight of a slot and a row lies; fours are shuffled so that lanes that store meet in few banks.
 JUNO_GPU int weight_at(int slot, int row) { return slot * 64 + ((row / 4) ^ (slot / 4 & 7)) * 4 + row % 4; }
@@ -61,6 +69,24 @@ JUNO_GPU void load_queries(const PromptArgs& a, const PromptTile& tile, float* t
   }
 }
 
+// Eight halves of a row of `dim`, 0 behind its end.
+JUNO_GPU void load_halves(const uint16_t* row, int d, int dim, float (&to)[8]) {
+  Quad32 eight = {};
+  if (dim % 8 == 0) {
+    if (d < dim) eight = constant16(row + d);
+  } else {
+    JUNO_UNROLL
+    for (int i = 0; i < 8; ++i)
+      if (d + i < dim) eight.x[i / 2] |= static_cast<uint32_t>(row[d + i]) << (i % 2 * 16);
+  }
+  JUNO_UNROLL
+  for (int i = 0; i < 8; ++i) to[i] = half_to_float(static_cast<uint16_t>(eight.x[i / 2] >> (i % 2 * 16)));
+}
+
+// Where the element of a slot lies in a line of keys: fours are shuffled from run to run, for the same
+// reason.
+JUNO_GPU int slot_at(int slot, int run) { return ((slot / 4) ^ (run & 7)) * 4 + slot % 4; }
+
 // A chunk of keys with slots side by side, [kDim, slots], and of values as they lie, [slots, kDim].
 template <class Shape>
 JUNO_GPU void load_chunk(const PromptArgs& a, const PromptTile& tile, int chunk, int slots, float* keys,
@@ -70,19 +96,17 @@ JUNO_GPU void load_chunk(const PromptArgs& a, const PromptTile& tile, int chunk,
       (static_cast<int64_t>(at.pages[tile.first_page + chunk]) * at.kv_heads + tile.kv_head) * Shape::kSlots;
   const uint16_t* k = at.keys + row * at.key_dim;
   const uint16_t* v = at.values + row * at.value_dim;
-  for (int i = thread(); i < Shape::kDim * Shape::kSlots / 2; i += Shape::kThreads) {
-    const int s = i % Shape::kSlots, d = i / Shape::kSlots * 2;
-    const uint32_t two =
-        d < at.key_dim && s < slots ? *reinterpret_cast<const uint32_t*>(k + s * at.key_dim + d) : 0;
-    keys[d * Shape::kPitch + s] = half_to_float(static_cast<uint16_t>(two));
-    keys[(d + 1) * Shape::kPitch + s] = half_to_float(static_cast<uint16_t>(two >> 16));
-  }
-  for (int i = thread(); i < Shape::kDim * Shape::kSlots / 2; i += Shape::kThreads) {
-    const int s = i / (Shape::kDim / 2), d = i % (Shape::kDim / 2) * 2;
-    const uint32_t two =
-        d < at.value_dim && s < slots ? *reinterpret_cast<const uint32_t*>(v + s * at.value_dim + d) : 0;
-    values[s * Shape::kDim + d] = half_to_float(static_cast<uint16_t>(two));
-    values[s * Shape::kDim + d + 1] = half_to_float(static_cast<uint16_t>(two >> 16));
+  for (int i = thread(); i < Shape::kSlots * Shape::kRuns; i += Shape::kThreads) {
+    const int s = i / Shape::kRuns, run = i % Shape::kRuns;
+    float eight[8] = {};
+    if (s < slots) load_halves(k + s * at.key_dim, 8 * run, at.key_dim, eight);
+    JUNO_UNROLL
+    for (int j = 0; j < 8; ++j) keys[(8 * run + j) * Shape::kPitch + slot_at(s, run)] = eight[j];
+    for (float& x : eight) x = 0;
+    if (s < slots) load_halves(v + s * at.value_dim, 8 * run, at.value_dim, eight);
+    auto* to = reinterpret_cast<Floats4*>(values + s * Shape::kDim + 8 * run);
+    to[0] = {{eight[0], eight[1], eight[2], eight[3]}};
+    to[1] = {{eight[4], eight[5], eight[6], eight[7]}};
   }
 }
 
@@ -101,9 +125,8 @@ struct Dots {
   JUNO_GPU void add_run(const float* q, const float* k, int elements) {
     JUNO_UNROLL
     for (float& s : sum) s = 0;
-    JUNO_UNROLL
-    for (int e = 0; e < 8; ++e) {
-      if (e >= elements) break;
+    JUNO_UNROLL_BY(4)
+    for (int e = 0; e < elements; ++e) {
       float row[kRows];
       JUNO_UNROLL
       for (int i = 0; i < kRows; i += 2) {
@@ -140,6 +163,7 @@ struct Dots {
       }
     }
   }
+  // q: the first of the thread's rows; k: slot 0.
   JUNO_GPU void compute(const float* q, const float* k, int dim) {
     int depth = 0;
     while (8 << depth < dim) ++depth;
@@ -148,9 +172,9 @@ struct Dots {
       JUNO_UNROLL
       for (int bit = 0; bit < Shape::kDepth; ++bit)
         if (bit < depth) run |= (leaf >> bit & 1) << (depth - 1 - bit);
-      const int at = run * 8 * Shape::kPitch;
-      if (dim - run * 8 >= 8) add_run(q + at, k + at, 8);
-      else add_run(q + at, k + at, dim - run * 8);
+      const int at = run * 8 * Shape::kPitch, slot = slot_at(lane() % 8 * 4, run);
+      if (dim - run * 8 >= 8) add_run(q + at, k + at + slot, 8);
+      else add_run(q + at, k + at + slot, dim - run * 8);
       fold<0>(leaf, depth);
     }
   }
@@ -294,28 +318,26 @@ JUNO_GPU void attend_tile(const PromptArgs& a, const PromptTile& tile) {
   for (int chunk = first / Shape::kSlots; chunk <= last / Shape::kSlots; ++chunk) {
     const int start = chunk * Shape::kSlots;
     const int slots = last - start + 1 < Shape::kSlots ? last - start + 1 : Shape::kSlots;
+    const bool whole = start + Shape::kSlots - 1 <= tile.position && window_begin(last, a.window) <= start;
     barrier();
     load_chunk<Shape>(a, tile, chunk, slots, memory + Shape::kK, memory + Shape::kV);
     barrier();
     {
       Dots<Shape> dots;
-      dots.compute(memory + Shape::kQ + score_row, memory + Shape::kK + lane() % 8 * 4, a.places.key_dim);
+      dots.compute(memory + Shape::kQ + score_row, memory + Shape::kK, a.places.key_dim);
       barrier();
       JUNO_UNROLL
       for (int i = 0; i < kScoreRows; ++i) {
         float row[8];
         JUNO_UNROLL
         for (int j = 0; j < 8; ++j) row[j] = dots.sum[8 * i + j];
-        const int position = tile.position_of(score_row + i), seen = window_begin(position, a.window) - start;
-        const int end = !tile.has(score_row + i) || position < start ? 0
-                        : position - start + 1 < Shape::kSlots       ? position - start + 1
-                                                                     : Shape::kSlots;
-        weigh_row<Shape>(a, row, seen > 0 ? seen : 0, end, score_row + i, states[i]);
+        int seen = 0, end = Shape::kSlots;
+        if (!whole) tile.slots_of(a, score_row + i, start, seen, end);
+        weigh_row<Shape>(a, row, seen, end, score_row + i, states[i]);
       }
     }
     barrier();
     const int begin = first - start > 0 ? first - start : 0;
-    const bool whole = start + Shape::kSlots - 1 <= tile.position && window_begin(last, a.window) <= start;
     if (whole) outputs.template add_chunk<false>(a, tile, start, 0, Shape::kSlots, value_row);
     else outputs.template add_chunk<true>(a, tile, start, begin, slots, value_row);
   }

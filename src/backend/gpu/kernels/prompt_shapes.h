@@ -19,7 +19,7 @@ JUNO_BOTH constexpr int64_t panel_stages(int64_t k) { return padded_to(k, kStage
 
 // How a block of threads shares a product. A warpgroup (four warps) multiplies 64 rows of the weight, 16 a
 // warp, with 8 kTiles rows of activations.
-template <int kTiles_, int kRowGroups_, int kSplit_, int kStages_, int kLevels_>
+template <int kTiles_, int kRowGroups_, int kSplit_, int kStages_, int kLevels_, bool kMinimaApart_ = false>
 struct ManyShape {
   static constexpr int kTiles = kTiles_;
   static constexpr int kRowGroups =
@@ -27,6 +27,8 @@ struct ManyShape {
   static constexpr int kSplit = kSplit_;    // warpgroups with the same rows and other groups of K
   static constexpr int kStages = kStages_;  // pieces of K in shared memory
   static constexpr int kLevels = kLevels_;  // levels of the tree over the groups that live in registers
+
+  static constexpr bool kMinimaApart = kMinimaApart_;  // registers of their own: computed beside the products
 
   static constexpr int kThreads = 128 * kRowGroups * kSplit;
   static constexpr int kTokens = 8 * kTiles;

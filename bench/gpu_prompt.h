@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed and bits of the many-token kernels on the GPU at hand, apart from the engine:
-//   nvcc -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -Isrc -gencode=arch=compute_90a,code=sm_90a
-//        bench/gpu/prompt_kernels.cu -o prompt_kernels && ./prompt_kernels [part of a variant's name]
-// Prints one JSON object a line: the variant, its shape, microseconds (the median), TFLOP/s, values that differ from the
-// definition (quant/dot.h, ops/reference_attention.cc) compiled for the device. Exit 1 where some do.
+// What gpu_prompt.cu measures and holds to the definition: products of many tokens and attention of prompts,
+// alone on the GPU at hand. Each result is one JSON object on a line: the variant, its shape, microseconds
+// (the median), TFLOP/s, and how many values differ from the definition (quant/dot.h,
+// ops/reference_attention.cc) compiled for the device.
+#pragma once
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -15,9 +15,8 @@
 #include "backend/gpu/kernels/prompt_attention.h"
 
 namespace juno::gpu {
-namespace {
 
-void check(cudaError_t error, const char* what) {
+inline void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
   std::exit(2);
@@ -31,7 +30,7 @@ T* device(size_t count, int fill = 0xff) {
   return static_cast<T*>(p);
 }
 
-__device__ uint32_t mixed(uint64_t i) {
+static __device__ uint32_t mixed(uint64_t i) {
   uint64_t x = i * 0x9e3779b97f4a7c15ull + 0x1234567;
   x ^= x >> 32;
   x *= 0xd6e8feb86659fd93ull;
@@ -39,7 +38,8 @@ __device__ uint32_t mixed(uint64_t i) {
   return static_cast<uint32_t>(x >> 16);
 }
 
-// Random weights, straight into the device's layout; bytes of the file's layout beside it. Scales are kept small.
+// Random weights, straight into the device's layout; bytes of the file's layout beside it. Scales are kept
+// small.
 template <class F>
 __global__ void make_weights(typename F::Block* blocks, uint8_t* to, int64_t rows, int64_t cols) {
   const int64_t per_row = cols / F::block_size, i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
@@ -61,24 +61,26 @@ __global__ void make_weights(typename F::Block* blocks, uint8_t* to, int64_t row
   }
 }
 
-__global__ void make_floats(float* x, int64_t n, float scale) {
+static __global__ void make_floats(float* x, int64_t n, float scale) {
   const int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
   if (i < n) x[i] = scale * (static_cast<float>(mixed(i) & 0xffff) / 32768.0f - 1.0f);
 }
-__global__ void make_halves(uint16_t* x, int64_t n, float scale) {
+static __global__ void make_halves(uint16_t* x, int64_t n, float scale) {
   const int64_t i = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
   if (i < n) x[i] = float_to_half(scale * (static_cast<float>(mixed(i) & 0xffff) / 32768.0f - 1.0f));
 }
 
 // Counts values of y, [tokens, rows], that are not the definition's, among every `step`-th row.
-__global__ void quantise_rows(const float* x, int64_t k, int block, int8_t* q, float* d, int16_t* h, int tokens) {
+static __global__ void quantise_rows(const float* x, int64_t k, int block, int8_t* q, float* d, int16_t* h,
+                                     int tokens) {
   const int t = blockIdx.x * blockDim.x + threadIdx.x;
   if (t < tokens)
     quant::quantise_activations(x + t * k, k, block, q + t * k, d + t * (k / block), h + t * (k / 16));
 }
 template <class F>
 __global__ void count_wrong(const typename F::Block* blocks, const float* y, const int8_t* q, const float* d,
-                            const int16_t* h, int64_t k, int block, int tokens, int rows, int step, uint32_t* wrong) {
+                            const int16_t* h, int64_t k, int block, int tokens, int rows, int step,
+                            uint32_t* wrong) {
   const int t = blockIdx.x, o = threadIdx.x * step;
   if (o >= rows || t >= tokens) return;
   const quant::ActivationRow row{nullptr, q + t * k, d + t * (k / block), h + t * (k / 16), k, block};
@@ -107,12 +109,13 @@ double median_us(Call&& call, int times = 9) {
 }
 
 template <class F, int kUnit, class Shape, int kBlocks>
-__global__ void __launch_bounds__(Shape::kThreads, kBlocks) many(ManyArgs a) {
+__global__ void __launch_bounds__(Shape::kThreads, kBlocks) many(const __grid_constant__ ManyArgs a) {
   multiply_many<F, kUnit, Shape>(a);
 }
-__global__ void __launch_bounds__(256, 1) round_kernel(RoundArgs a) { round_panels(a); }
+static __global__ void __launch_bounds__(256, 1) round_kernel(const __grid_constant__ RoundArgs a) { round_panels(a); }
 template <class Shape>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kThreads == 128 ? 2 : 1) attend_kernel(PromptArgs a) {
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kThreads == 128 ? 2 : 1)
+    attend_kernel(const __grid_constant__ PromptArgs a) {
   attend_prompt<Shape>(a);
 }
 
@@ -153,13 +156,19 @@ void Run::product(const char* name, const Size& s) {
   make_floats<<<static_cast<unsigned>((n + 255) / 256), 256>>>(x, n, 3.0f);
   check(cudaMemset(y, 0xff, size_t(s.tokens) * s.rows * 4), "memset");
   check(cudaMemset(wrong, 0, 8), "memset");
-  const RoundArgs round{.x = x, .tokens = s.tokens, .k = s.cols, .block = block, .unit = unit, .y = {q, h, d}};
-  const auto stages = static_cast<unsigned>(panel_stages(s.cols)), panels = static_cast<unsigned>((s.tokens + 7) / 8);
+  const RoundArgs round{
+      .x = x, .tokens = s.tokens, .k = s.cols, .block = block, .unit = unit, .y = {q, h, d}};
+  const auto stages = static_cast<unsigned>(panel_stages(s.cols)),
+             panels = static_cast<unsigned>((s.tokens + 7) / 8);
   const double rounding = median_us([&] { round_kernel<<<dim3((stages + 7) / 8, panels), 256>>>(round); }, 3);
-  const ManyArgs args{.weight = {weights, F::gguf_id, s.rows, s.cols, 0}, .x = round.y, .rows = s.tokens, .k = s.cols,
-                      .block = block, .y = y, .y_stride = s.rows};
+  const ManyArgs args{.parts = {{{weights, F::gguf_id, s.rows, s.cols, 0}, nullptr, y, s.rows}},
+                      .x = round.y,
+                      .rows = s.tokens,
+                      .k = s.cols,
+                      .block = block};
   const auto kernel = many<F, kUnit, Shape, kBlocks>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kShared), "shared memory");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kShared),
+        "shared memory");
   const dim3 grid(static_cast<unsigned>((s.tokens + Shape::kTokens - 1) / Shape::kTokens),
                   static_cast<unsigned>((s.rows + Shape::kRows - 1) / Shape::kRows));
   const double us = median_us([&] { kernel<<<grid, Shape::kThreads, Shape::kShared>>>(args); });
@@ -171,14 +180,17 @@ void Run::product(const char* name, const Size& s) {
   failed = failed || seen[0] != 0 || seen[1] == 0;
   const double flop = 2.0 * s.rows * s.cols * s.tokens;
   const double bytes = static_cast<double>(plane_offset<F>(kPlaneCount<F>, s.rows, s.cols));
-  std::printf("{\"variant\":\"%s\",\"rows\":%d,\"cols\":%d,\"tokens\":%d,\"us\":%.1f,\"tflops\":%.1f,\"weight_tbs\":%.2f,"
-              "\"round_us\":%.1f,\"wrong\":%u,\"right\":%u}\n",
-              full.c_str(), s.rows, s.cols, s.tokens, us, flop / us * 1e-6, bytes / us * 1e-6, rounding, seen[0], seen[1]);
+  std::printf(
+      "{\"variant\":\"%s\",\"rows\":%d,\"cols\":%d,\"tokens\":%d,\"us\":%.1f,\"tflops\":%.1f,\"weight_tbs\":%"
+      ".2f,"
+      "\"round_us\":%.1f,\"wrong\":%u,\"right\":%u}\n",
+      full.c_str(), s.rows, s.cols, s.tokens, us, flop / us * 1e-6, bytes / us * 1e-6, rounding, seen[0],
+      seen[1]);
   std::fflush(stdout);
 }
 
 // One thread a row and head: the reference's loops.
-__global__ void count_wrong_attention(PromptArgs a, int rows, int stride, uint32_t* wrong) {
+static __global__ void count_wrong_attention(PromptArgs a, int rows, int stride, uint32_t* wrong) {
   const int r = blockIdx.x * stride + (blockIdx.x * 7) % stride, head = threadIdx.x;
   if (r >= rows || head >= a.heads) return;
   const Places& at = a.places;
@@ -211,7 +223,8 @@ __global__ void count_wrong_attention(PromptArgs a, int rows, int stride, uint32
     const float cl = quant::halving_tree(tree, 64);
     for (int d = 0; d < at.value_dim; ++d) {
       c[d] = 0;
-      for (int s = begin; s < end; ++s) c[d] = fma(w[s], f16_to_f32(at.values[(row + s) * at.value_dim + d]), c[d]);
+      for (int s = begin; s < end; ++s)
+        c[d] = fma(w[s], f16_to_f32(at.values[(row + s) * at.value_dim + d]), c[d]);
     }
     if (start <= first) {
       n = top;
@@ -226,7 +239,8 @@ __global__ void count_wrong_attention(PromptArgs a, int rows, int stride, uint32
     }
   }
   for (int d = 0; d < at.value_dim; ++d)
-    atomicAdd(wrong + (bits_of(o[d] / l) == bits_of(a.y[(int64_t{r} * a.heads + head) * at.value_dim + d])), 1);
+    atomicAdd(wrong + (bits_of(o[d] / l) == bits_of(a.y[(int64_t{r} * a.heads + head) * at.value_dim + d])),
+              1);
 }
 
 template <class Shape>
@@ -249,14 +263,18 @@ void Run::attention(const char* name, int tokens, int before, int heads, int kv_
     check(cudaMemcpy(to, v.data(), v.size() * 4, cudaMemcpyHostToDevice), "copy");
     return to;
   };
-  const PromptArgs args{.q = x, .y = y,
-                        .places = {sent(positions), sent(first), sent(table), keys, values, kv_heads, dim, dim},
-                        .rows = tokens, .heads = heads,
-                        .after = 0.088388348f * 1.44269504f};
+  const PromptArgs args{
+      .q = x,
+      .y = y,
+      .places = {sent(positions), sent(first), sent(table), keys, values, kv_heads, dim, dim},
+      .rows = tokens,
+      .heads = heads,
+      .after = 0.088388348f * 1.44269504f};
   check(cudaMemset(y, 0xff, size_t(tokens) * heads * dim * 4), "memset");
   check(cudaMemset(wrong, 0, 8), "memset");
   const auto kernel = attend_kernel<Shape>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kShared), "shared memory");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kShared),
+        "shared memory");
   const dim3 grid(static_cast<unsigned>((tokens + per_tile - 1) / per_tile), static_cast<unsigned>(kv_heads));
   const double us = median_us([&] { kernel<<<grid, Shape::kThreads, Shape::kShared>>>(args); }, 5);
   const int stride = std::max(1, tokens / 64);
@@ -265,58 +283,11 @@ void Run::attention(const char* name, int tokens, int before, int heads, int kv_
   check(cudaMemcpy(seen, wrong, 8, cudaMemcpyDeviceToHost), "copy");
   failed = failed || seen[0] != 0 || seen[1] == 0;
   const double pairs = double(tokens) * before + double(tokens) * (tokens + 1) / 2;
-  std::printf("{\"variant\":\"%s\",\"tokens\":%d,\"before\":%d,\"heads\":%d,\"dim\":%d,\"us\":%.1f,\"tflops\":%.2f,"
-              "\"wrong\":%u,\"right\":%u}\n",
-              full.c_str(), tokens, before, heads, dim, us, pairs * heads * dim * 4 / us * 1e-6, seen[0], seen[1]);
+  std::printf(
+      "{\"variant\":\"%s\",\"tokens\":%d,\"before\":%d,\"heads\":%d,\"dim\":%d,\"us\":%.1f,\"tflops\":%.2f,"
+      "\"wrong\":%u,\"right\":%u}\n",
+      full.c_str(), tokens, before, heads, dim, us, pairs * heads * dim * 4 / us * 1e-6, seen[0], seen[1]);
   std::fflush(stdout);
 }
 
-}  // namespace
 }  // namespace juno::gpu
-
-int main(int argc, char** argv) {
-  using namespace juno::gpu;
-  using namespace juno::quant;
-  Run run;
-  if (argc > 1) run.only = argv[1];
-  using W2 = ManyShape<8, 2, 1, 4, 2>;   // 128 rows, 64 tokens
-  using W2R = ManyShape<8, 2, 1, 4, 3>;  // the whole tree in registers
-  using W3 = ManyShape<8, 3, 1, 4, 1>;   // 192 rows
-  using W4 = ManyShape<8, 4, 1, 2, 0>;   // 256 rows
-  using T2 = ManyShape<16, 2, 1, 2, 1>;  // 128 rows, 128 tokens
-  using N4 = ManyShape<4, 1, 4, 3, 2>;   // 64 rows, 32 tokens, K in four
-  using N2 = ManyShape<2, 1, 4, 3, 2>;   // 16 tokens
-  const Size square{4096, 4096, 2048}, wide{14336, 4096, 2048}, deep{4096, 14336, 2048};
-#define JUNO_WIDE(F, unit, s)                       \
-  run.product<F, unit, W2, 1>("2x64x64", s);        \
-  run.product<F, unit, W2R, 1>("2x64x64 regs", s);  \
-  run.product<F, unit, W3, 1>("3x64x64", s);        \
-  run.product<F, unit, W4, 1>("4x64x64", s);        \
-  run.product<F, unit, T2, 1>("2x64x128", s);
-#ifndef JUNO_FEW
-  JUNO_WIDE(Q4_K, 128, square)
-  JUNO_WIDE(Q4_K, 128, wide)
-  JUNO_WIDE(Q4_K, 128, deep)
-  JUNO_WIDE(Q6_K, 32, deep)
-  JUNO_WIDE(Q8_0, 32, square)
-  run.product<Q5_K, 64, W2, 1>("2x64x64", square);
-  run.product<Q2_K, 128, W2, 1>("2x64x64", square);
-  for (const int tokens : {16, 32, 64, 128, 256}) {
-    for (const Size& s : {square, Size{28672, 4096, 0}, deep}) {
-      const Size few{s.rows, s.cols, tokens};
-      if (tokens == 16) run.product<Q4_K, 128, N2, 1>("split 16", few);
-      if (tokens <= 64) run.product<Q4_K, 128, N4, 1>("split 32", few);
-      if (tokens >= 64) run.product<Q4_K, 128, W2, 1>("2x64x64", few);
-    }
-    if (tokens <= 64) run.product<Q6_K, 32, N4, 1>("split 32", {4096, 14336, tokens});
-  }
-  run.attention<PromptShape<128>>("8B", 2048, 0, 32, 8, 128);
-  run.attention<PromptShape<128>>("8B later", 512, 3000, 32, 8, 128);
-  run.attention<PromptShape<64>>("1B", 2048, 0, 32, 8, 64);
-  run.attention<PromptShape<256>>("dim 256", 512, 100, 8, 1, 256);
-#else
-  run.product<Q4_K, 128, W2, 1>("2x64x64", square);
-  run.attention<PromptShape<128>>("8B", 2048, 0, 32, 8, 128);
-#endif
-  return run.failed ? 1 : 0;
-}
