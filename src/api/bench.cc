@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/bench_model.h"
+#include "api/card_rate.h"
 #include "api/host.h"
 #include "api/placement.h"
 #include "backend/cpu/rates.h"
@@ -36,6 +37,8 @@ class Limits {
  public:
   Limits(const std::string& isa, int threads) : isa_(isa), threads_(threads) {}
 
+  // Of a card its memory alone; `ops` is opened for this.
+  void measure_card(std::unique_ptr<ops::Executor> ops) { rates_.push_back({.read = card_rate(*ops)}); }
   void measure() {
     rates_.push_back(cpu::measure_rates(isa_, threads_, host_memory().usable() / kProbeMemory));
   }
@@ -144,7 +147,7 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
     const FpEnv mode;
     const SessionOptions& first = models.front();
     const auto ops = open_executor(first);
-    const bool card = ops->device().memory().has_value();  // whose limits nobody has measured
+    const bool card = ops->device().memory().has_value();
     Limits limits(std::string(ops->isa()), ops->threads());
     Json report = {
         {"juno_bench", kForm},
@@ -159,7 +162,7 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
           {"threads", ops->threads()},
           {"load_average", {{"start", load_average()}}}}},
         {"settings", settings(first, how)}};
-    if (!card) limits.measure();
+    card ? limits.measure_card(open_executor(first)) : limits.measure();
     Json list = Json::array();
     for (const SessionOptions& model : models) list.push_back(bench_model(model, how));
     if (!card) limits.measure();

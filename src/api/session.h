@@ -38,7 +38,7 @@ struct SessionOptions {
   std::vector<double> gpu_split;     // shares of several cards in those layers; empty: one card
   std::string isa;                   // "": the best one
   std::string activations = "int8";  // or int8x2 (docs/numerics.md §2)
-  int chunk = 64;                    // prompt tokens of one forward pass; never changes a bit
+  int chunk = 0;                     // prompt tokens of one forward pass; 0: what suits the device
   std::string chat_template;         // a built-in name or a file; "": the model's own
   Log log;
 };

@@ -313,7 +313,7 @@ TEST(Session, ErrorsHaveTheCodesOfTheCommandLine) {
   EXPECT_EQ(code({.model_path = "/does/not/exist.gguf"}), 66);
   EXPECT_EQ(code({.model_path = written("bad.gguf", "GGUF nonsense that is no model at all")}), 65);
   EXPECT_EQ(code({.activations = "int4"}), 2);
-  EXPECT_EQ(code({.chunk = 0}), 2);
+  EXPECT_EQ(code({.chunk = -1}), 2);
   EXPECT_EQ(code({.chat_template = "no-such-template"}), 66);
   EXPECT_EQ(code({.backend = "cuda"}), 69);
   EXPECT_EQ(code({.backend = "abacus"}), 2);
