@@ -35,7 +35,7 @@ JUNO_GPU void embed_cell(const Weight& table, int64_t row, int cell, float* y) {
     const LanePlanes planes = lane_planes<F>(table.data, table.rows, table.cols, row);
     const int first = cell * kCell;
     const auto& block =
-        *reinterpret_cast<const typename F::Block*>(unit<F>(planes, 0, first / F::block_size));
+        *reinterpret_cast<const typename F::Block*>(unit<F, 0>(planes, first / F::block_size));
     for (int i = 0; i < kCell; ++i) y[first + i] = quant::value<F>(block, (first + i) % F::block_size);
   }
 }
