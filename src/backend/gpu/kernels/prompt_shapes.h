@@ -49,9 +49,10 @@ using WideShape = ManyShape<8, 2, 1, 4, 2>;
 using NarrowShape = ManyShape<4, 1, 4, 3, 2>;
 
 // Attention. kDim: at least key_dim and value_dim. Query rows are pairs (position, head of the group).
-template <int kDim_>
+template <int kDim_, int kParked_ = 1>
 struct PromptShape {
   static constexpr int kDim = kDim_;
+  static constexpr int kParked = kParked_;  // levels of the dots' tree that wait in shared memory: 1 or 2
   static constexpr int kThreads = kDim > 128 ? 256 : 128;
   static constexpr int kRows = 64;                           // query rows of a tile
   static constexpr int kSlots = 64;                          // positions of a chunk
@@ -61,12 +62,15 @@ struct PromptShape {
   static constexpr int kDepth = kRuns == 8 ? 3 : kRuns == 16 ? 4 : 5;
   static constexpr int kValueRows = kRows / (kThreads / 16);  // patch of the outputs: rows times kDim / 16
   static constexpr int kValueColumns = kDim / 16;
+  // With two levels parked, values stay halves and leave room for one; the other waits where weights will be.
+  static constexpr bool kHalfValues = kParked == 2;
   // In shared memory, floats.
-  static constexpr int kQ = 0;                              // [kDim, rows]
-  static constexpr int kK = kQ + kDim * kPitch;             // [kDim, slots]
-  static constexpr int kV = kK + kDim * kPitch;             // [kSlots, kDim]
-  static constexpr int kWeights = kV + kSlots * kDim;       // [kSlots, kPitch], as weight_at says
-  static constexpr int kKeep = kWeights + kSlots * kPitch;  // [kRows] each
+  static constexpr int kQ = 0;                                                  // [kDim, rows]
+  static constexpr int kK = kQ + kDim * kPitch;                                 // [kDim, slots]
+  static constexpr int kV = kK + kDim * kPitch;                                 // [kSlots, kDim]
+  static constexpr int kLevel = kV + kSlots * kDim / (kHalfValues ? 2 : 1);     // a level of the tree
+  static constexpr int kWeights = kLevel + (kHalfValues ? kRows * kSlots : 0);  // [kSlots, kPitch], weight_at
+  static constexpr int kKeep = kWeights + kSlots * kPitch;                      // [kRows] each
   static constexpr int kTake = kKeep + kRows;
   static constexpr int kTotal = kTake + kRows;
   static constexpr int kShared = (kTotal + kRows) * 4;
