@@ -5,6 +5,7 @@
 // out alike.
 #pragma once
 #include "backend/gpu/kernels/gpu.h"
+#include "backend/gpu/kernels/prompt_shapes.h"
 
 namespace juno::gpu {
 
@@ -51,10 +52,16 @@ struct Arrivals {
 #if __CUDA_ARCH_FEAT_SM90_ALL
 inline constexpr bool kAsyncProducts = true;
 
-template <int kGroupBytes>
-JUNO_GPU uint64_t tile_of(const void* b, uint32_t next_piece = 128) {
+// A matrix descriptor: where, the way to the next piece and to the next group in bytes, and whether shuffled.
+JUNO_GPU uint64_t tile_of(const void* b, uint32_t next_piece, uint32_t next_group, uint32_t swizzled = 0) {
   return static_cast<uint64_t>((in_shared(b) & 0x3ffff) >> 4) | static_cast<uint64_t>(next_piece >> 4) << 16 |
-         static_cast<uint64_t>(kGroupBytes >> 4) << 32;
+         static_cast<uint64_t>(next_group >> 4) << 32 | static_cast<uint64_t>(swizzled) << 62;
+}
+template <class Bytes>
+JUNO_GPU uint64_t tile_at(const unsigned char* tile, int piece) {
+  constexpr bool kSwizzled = Bytes::kKind == TileLayout::kSwizzled;
+  const int at = kSwizzled ? Bytes::at(0, piece / 8 * 8, 0) + piece % 8 * 16 : Bytes::at(0, piece, 0);
+  return tile_of(tile + at, kSwizzled ? 16 : Bytes::at(0, 1, 0), Bytes::at(1, 0, 0), kSwizzled);
 }
 // Registers and copied tiles are ready.
 JUNO_GPU void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -84,10 +91,10 @@ JUNO_GPU void wgmma(float (&c)[8], const uint32_t (&a)[4], uint64_t b, bool fres
 }
 #define JUNO_R16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define JUNO_R32 JUNO_R16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define JUNO_R64                                                                                      \
-  JUNO_R32                                                                                            \
-      ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54," \
-      "%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define JUNO_R64                                                                                  \
+  JUNO_R32                                                                                        \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54," \
+  "%55,%56,%57,%58,%59,%60,%61,%62,%63"
 JUNO_GPU void wgmma(float (&c)[16], const uint32_t (&a)[4], uint64_t b, bool fresh) {
   asm volatile(JUNO_WGMMA("32", JUNO_R16, "%16", "%17", "%18", "%19", "%20", "%21") : JUNO_C16(0) : JUNO_AB);
 }
@@ -102,15 +109,16 @@ JUNO_GPU void wgmma(float (&c)[64], const uint32_t (&a)[4], uint64_t b, bool fre
                : JUNO_AB);
 }
 
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
-  wgmma(c, a, tile_of<kGroupBytes>(b), fresh);
+template <class Bytes, int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* tile, int piece,
+                       bool fresh) {
+  wgmma(c, a, tile_at<Bytes>(tile, piece), fresh);
 }
-// b has one piece a group; the upper half of a is zero.
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const void* b) {
+// b is one piece, 128 bytes a group; the upper half of a is zero.
+template <int kCount>
+JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const unsigned char* b) {
   const uint32_t whole[4] = {a[0], a[1], 0, 0};
-  wgmma(c, whole, tile_of<kGroupBytes>(b, 0), true);
+  wgmma(c, whole, tile_of(b, 0, 128), true);
 }
 #else
 inline constexpr bool kAsyncProducts = false;
@@ -125,15 +133,15 @@ JUNO_GPU void mma_half(float (&c)[4], const uint32_t (&a)[2], uint32_t b) {
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(b));
 }
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
-  const auto* rows = static_cast<const char*>(b) + lane() % 8 * 16;
+template <class Bytes, int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
+                       bool fresh) {
   JUNO_UNROLL
   for (int j = 0; j < kCount / 4; ++j) {
     uint32_t tile[2];
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
                  : "=r"(tile[0]), "=r"(tile[1])
-                 : "r"(in_shared(rows + j * kGroupBytes + lane() / 8 % 2 * 128))
+                 : "r"(in_shared(b + Bytes::at(j, piece + lane() / 8 % 2, lane() % 8)))
                  : "memory");
     float sum[4];
     JUNO_UNROLL
@@ -143,13 +151,12 @@ JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const void* b
     for (int i = 0; i < 4; ++i) c[4 * j + i] = sum[i];
   }
 }
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const void* b) {
-  const auto* row = static_cast<const char*>(b) + lane() * 4;
+template <int kCount>
+JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const unsigned char* b) {
   JUNO_UNROLL
   for (int j = 0; j < kCount / 4; ++j) {
     float sum[4] = {};
-    mma_half(sum, a, *reinterpret_cast<const uint32_t*>(row + j * kGroupBytes));
+    mma_half(sum, a, *reinterpret_cast<const uint32_t*>(b + j * 128 + lane() * 4));
     JUNO_UNROLL
     for (int i = 0; i < 4; ++i) c[4 * j + i] = sum[i];
   }

@@ -2,6 +2,7 @@
 // Words of the many-token kernels on the CPU. See cuda/tiles.h for what each means.
 #pragma once
 #include "backend/gpu/kernels/gpu.h"
+#include "backend/gpu/kernels/prompt_shapes.h"
 
 namespace juno::gpu {
 
@@ -56,8 +57,9 @@ JUNO_GPU void products_wait(float (&)[kCount]) {}
 JUNO_GPU void tiles_copied() {}
 
 // c (+)= the first kDepth columns of a times b.
-template <int kDepth, int kGroupBytes, int kCount>
-JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
+template <class Bytes, int kDepth, int kCount>
+JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
+                               bool fresh) {
   const std::byte* boxes = host::meet_warp(a, sizeof a);
   float rows[2][kDepth];
   for (int k = 0; k < kDepth; ++k) {
@@ -68,13 +70,13 @@ JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const
       rows[i][k] = f16_to_f32(value);
     }
   }
-  const auto* tile = static_cast<const uint16_t*>(b);
   for (int j = 0; j < kCount / 4; ++j) {
     for (int i = 0; i < 2; ++i) {
-      const uint16_t* token = tile + j * kGroupBytes / 2 + (lane() % 4 * 2 + i) * 8;
       float low = 0, high = 0;
       for (int k = 0; k < kDepth; ++k) {
-        const float x = f16_to_f32(token[k / 8 * 64 + k % 8]);
+        uint16_t value;
+        std::memcpy(&value, b + Bytes::at(j, piece + k / 8, lane() % 4 * 2 + i) + k % 8 * 2, sizeof value);
+        const float x = f16_to_f32(value);
         low = low + rows[0][k] * x;
         high = high + rows[1][k] * x;
       }
@@ -84,14 +86,15 @@ JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const
     }
   }
 }
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
-  multiply_columns<16, kGroupBytes>(c, a, b, fresh);
+template <class Bytes, int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
+                       bool fresh) {
+  multiply_columns<Bytes, 16>(c, a, b, piece, fresh);
 }
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const void* b) {
+template <int kCount>
+JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const unsigned char* b) {
   const uint32_t whole[4] = {a[0], a[1], 0, 0};
-  multiply_columns<8, kGroupBytes>(c, whole, b, true);
+  multiply_columns<TileBytes<TileLayout::kTogether, kCount / 4>, 8>(c, whole, b, 0, true);
 }
 
 }  // namespace juno::gpu

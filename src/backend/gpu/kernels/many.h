@@ -53,7 +53,8 @@ struct Ring {
     };
     JUNO_UNROLL
     for (int i = thread; i < Shape::kTiles * 128; i += kThreads)
-      copy_async16(to + i * 16, q + at(i / 128) * Shape::kGroupBytes + i % 128 * 16);
+      copy_async16(to + Shape::Bytes::at(i / 128, i % 128 / 8, i % 8),
+                   q + at(i / 128) * Shape::kGroupBytes + i % 128 * 16);
     if (thread < Shape::kTiles * 8)
       copy_async16(to + Shape::kH + thread * 16, h + at(thread / 8) * 128 + thread % 8 * 16);
     const int blocks = kStageDepth / a.block;
@@ -166,10 +167,10 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const uns
   products_begin();
   JUNO_UNROLL
   for (int i = 0; i < Weights::kParts * kSteps; ++i)
-    multiply<Shape::kGroupBytes>(c, fragments[i], in + (at * kSteps + i % kSteps) * 256, fresh && i == 0);
+    multiply<typename Shape::Bytes>(c, fragments[i], in, 2 * (at * kSteps + i % kSteps), fresh && i == 0);
   products_end();
   if constexpr (kApart) {
-    multiply_half<128>(low, minima, in + Shape::kH);
+    multiply_half(low, minima, in + Shape::kH);
     products_end();
     products_wait<1>(c);
   } else {
@@ -182,7 +183,7 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const uns
       if (ends_block) scale_in(sums.open, low, minimum_scale, d);
     } else if (ends_block) {
       products_begin();
-      multiply_half<128>(c, minima, in + Shape::kH);
+      multiply_half(c, minima, in + Shape::kH);
       products_end();
       products_wait<0>(c);
       scale_in(sums.open, c, minimum_scale, d);

@@ -17,9 +17,26 @@ inline constexpr int kMostTileRows =
 JUNO_BOTH constexpr int64_t padded_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 JUNO_BOTH constexpr int64_t panel_stages(int64_t k) { return padded_to(k, kStageDepth) / kStageDepth; }
 
+// Where rounded activations lie in shared memory: of 8 kTiles rows pieces of 8 elements, 16 bytes each.
+// kTogether: a piece of eight rows after the other, 128 bytes each, those of all groups of rows side by side.
+// kApart: the same, but a group's 16 pieces side by side.
+// kSwizzled: of a group, eight pieces of a row side by side, shuffled from row to row.
+enum class TileLayout { kTogether, kApart, kSwizzled };
+template <TileLayout kLayout, int kTiles>
+struct TileBytes {
+  static constexpr TileLayout kKind = kLayout;
+  static constexpr int kGroups = kTiles;
+  JUNO_BOTH static constexpr int at(int group, int piece, int row) {
+    if (kLayout == TileLayout::kTogether) return (piece * kTiles + group) * 128 + row * 16;
+    if (kLayout == TileLayout::kApart) return (group * 16 + piece) * 128 + row * 16;
+    return ((piece / 8 * kTiles + group) * 8 + row) * 128 + ((piece % 8) ^ row) * 16;
+  }
+};
+
 // How a block of threads shares a product. A warpgroup (four warps) multiplies 64 rows of the weight, 16 a
 // warp, with 8 kTiles rows of activations.
-template <int kTiles_, int kRowGroups_, int kSplit_, int kStages_, int kLevels_, bool kMinimaApart_ = false>
+template <int kTiles_, int kRowGroups_, int kSplit_, int kStages_, int kLevels_, bool kMinimaApart_ = false,
+          TileLayout kLayout = TileLayout::kTogether>
 struct ManyShape {
   static constexpr int kTiles = kTiles_;
   static constexpr int kRowGroups =
@@ -30,6 +47,8 @@ struct ManyShape {
 
   static constexpr bool kMinimaApart = kMinimaApart_;  // registers of their own: computed beside the products
 
+  using Bytes = TileBytes<kLayout, kTiles>;
+
   static constexpr int kThreads = 128 * kRowGroups * kSplit;
   static constexpr int kTokens = 8 * kTiles;
   static constexpr int kRows = 64 * kRowGroups;
@@ -39,8 +58,9 @@ struct ManyShape {
   static constexpr int kGroupBytes = kStageDepth * kPanelTokens * 2;
   static constexpr int kH = kTiles * kGroupBytes;  // where the sums begin in a stage
   static constexpr int kD = kH + kTiles * 128;     // and the scales, of up to four blocks
-  static constexpr int kStageBytes = kD + 4 * kTokens * 4;
-  static constexpr int kBarriers = 256;  // bytes, before the stages
+  static constexpr int kStageBytes =
+      kLayout == TileLayout::kSwizzled ? (kD + 4 * kTokens * 4 + 1023) / 1024 * 1024 : kD + 4 * kTokens * 4;
+  static constexpr int kBarriers = kLayout == TileLayout::kSwizzled ? 1024 : 256;  // bytes, before the stages
   static constexpr int kParked = kSplit > 1 ? kSums : kDepth > kLevels ? (kDepth - kLevels) * kSums : 0;
   static constexpr int kShared = kBarriers + kSplit * kStages * kStageBytes + kParked * kThreads * 4;
   static_assert(2 * kStages * kSplit * 8 <= kBarriers && kTokens <= kMostTileRows * 2);
