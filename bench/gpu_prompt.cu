@@ -5,16 +5,13 @@
 namespace juno::gpu {
 
 using namespace quant;
-inline constexpr TileLayout kTogether = TileLayout::kTogether, kSwizzled = TileLayout::kSwizzled;
-using W2 = ManyShape<8, 2, 1, 4, 2>;  // 128 rows, 64 tokens
-using W2S = ManyShape<8, 2, 1, 4, 2, false, kSwizzled>;
+using W2 = ManyShape<8, 2, 1, 4, 2>;         // 128 rows, 64 tokens
 using W2A = ManyShape<8, 2, 1, 4, 1, true>;  // minima in registers of their own
 using W3 = ManyShape<8, 3, 1, 4, 1>;         // 192 rows
-using W3S = ManyShape<8, 3, 1, 4, 1, false, kSwizzled>;
-using T2 = ManyShape<16, 2, 1, 2, 1>;  // 128 rows, 128 tokens
-using N4 = ManyShape<4, 1, 4, 3, 2>;   // 64 rows, 32 tokens, K in four
-using N4S = ManyShape<4, 1, 4, 3, 2, false, kSwizzled>;
-using N2 = ManyShape<2, 1, 4, 3, 2>;  // 16 tokens
+using W4 = ManyShape<8, 4, 1, 2, 1>;         // 256 rows
+using T2 = ManyShape<16, 2, 1, 2, 1>;        // 128 rows, 128 tokens
+using N4 = ManyShape<4, 1, 4, 3, 2>;         // 64 rows, 32 tokens, K in four
+using N2 = ManyShape<2, 1, 4, 3, 2>;         // 16 tokens
 
 inline constexpr Size kSquare{4096, 4096, 2048}, kWide{14336, 4096, 2048}, kDeep{4096, 14336, 2048};
 
@@ -34,14 +31,12 @@ void part(Run& run, std::integral_constant<int, 0>) {
 #elif JUNO_PART == 1
 void part(Run& run, std::integral_constant<int, 1>) {
   for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W3, 1>("3x64x64", s);
-  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W3S, 1>("3x64x64 swizzled", s);
+  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W4, 1>("4x64x64", s);
   run.product<Q6_K, 32, W3, 1>("3x64x64", kDeep);
 }
 #elif JUNO_PART == 2
 void part(Run& run, std::integral_constant<int, 2>) {
-  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W2S, 1>("2x64x64 swizzled", s);
   for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W2A, 1>("2x64x64 apart", s);
-  run.product<Q6_K, 32, W2S, 1>("2x64x64 swizzled", kDeep);
 }
 #elif JUNO_PART == 3
 void part(Run& run, std::integral_constant<int, 3>) {
@@ -51,7 +46,6 @@ void part(Run& run, std::integral_constant<int, 3>) {
 #elif JUNO_PART == 4
 void part(Run& run, std::integral_constant<int, 4>) {
   JUNO_FEW_TOKENS(Q4_K, 128, N4, "split 32", 64)
-  JUNO_FEW_TOKENS(Q4_K, 128, N4S, "split 32 swizzled", 32)
   JUNO_FEW_TOKENS(Q4_K, 128, N2, "split 16", 16)
   JUNO_FEW_TOKENS(Q6_K, 32, N4, "split 32", 32)
 }

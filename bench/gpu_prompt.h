@@ -170,8 +170,8 @@ void Run::product(const char* name, const Size& s) {
   const RoundArgs round{
       .x = x, .tokens = s.tokens, .k = s.cols, .block = block, .unit = unit, .y = {q, h, d}};
   const auto stages = static_cast<unsigned>(panel_stages(s.cols)),
-             panels = static_cast<unsigned>((s.tokens + 7) / 8);
-  const double rounding = median_us([&] { round_kernel<<<dim3((stages + 7) / 8, panels), 256>>>(round); }, 3);
+             groups = static_cast<unsigned>((s.tokens + 63) / 64 * 8);
+  const double rounding = median_us([&] { round_kernel<<<dim3((stages + 7) / 8, groups), 256>>>(round); }, 3);
   const ManyArgs args{.parts = {{{weights, F::gguf_id, s.rows, s.cols, 0}, nullptr, y, s.rows}},
                       .x = round.y,
                       .rows = s.tokens,

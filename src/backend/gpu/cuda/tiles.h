@@ -30,10 +30,6 @@ struct Arrivals {
   JUNO_GPU void arrive() {
     asm volatile("{ .reg .b64 t; mbarrier.arrive.shared.b64 t, [%0]; }" ::"r"(in_shared(&state)) : "memory");
   }
-  // Arrives when all this thread's copies so far have landed.
-  JUNO_GPU void arrive_after_copies() {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(in_shared(&state)) : "memory");
-  }
   // Returns once the phase of this parity is over.
   JUNO_GPU void wait(int parity) {
     asm volatile(
@@ -44,6 +40,38 @@ struct Arrivals {
         : "memory");
   }
 };
+
+#if __CUDA_ARCH_FEAT_SM90_ALL
+// ---- a warp fetches some stretches of memory: `landed` counts kFetchArrivals more when all are there
+// ----------------
+inline constexpr int kFetchArrivals = 1;
+JUNO_GPU void fetch_begin(Arrivals& landed, int bytes) {
+  if (lane() == 0)
+    asm volatile(
+        "{ .reg .b64 t; mbarrier.arrive.expect_tx.shared.b64 t, [%0], %1; }" ::"r"(in_shared(&landed.state)),
+        "r"(bytes)
+        : "memory");
+}
+JUNO_GPU void fetch(Arrivals& landed, void* to, const void* from, int bytes) {
+  if (lane() == 0)
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            in_shared(to)),
+        "l"(from), "r"(bytes), "r"(in_shared(&landed.state))
+        : "memory");
+}
+JUNO_GPU void fetch_end(Arrivals&) {}
+#else
+inline constexpr int kFetchArrivals = kWarp;
+JUNO_GPU void fetch_begin(Arrivals&, int) {}
+JUNO_GPU void fetch(Arrivals&, void* to, const void* from, int bytes) {
+  for (int i = lane() * 16; i < bytes; i += kWarp * 16)
+    copy_async16(static_cast<char*>(to) + i, static_cast<const char*>(from) + i);
+}
+JUNO_GPU void fetch_end(Arrivals& landed) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(in_shared(&landed.state)) : "memory");
+}
+#endif
 
 // ---- products: c[16 x 8 kTiles] of each of four warps += a[16 x 16] b[16 x 8 kTiles]
 // -------------------------------- c and a are fragments as PTX lays them out for m16n8k16. b lies in shared
@@ -57,12 +85,6 @@ JUNO_GPU uint64_t tile_of(const void* b, uint32_t next_piece, uint32_t next_grou
   return static_cast<uint64_t>((in_shared(b) & 0x3ffff) >> 4) | static_cast<uint64_t>(next_piece >> 4) << 16 |
          static_cast<uint64_t>(next_group >> 4) << 32 | static_cast<uint64_t>(swizzled) << 62;
 }
-template <class Bytes>
-JUNO_GPU uint64_t tile_at(const unsigned char* tile, int piece) {
-  constexpr bool kSwizzled = Bytes::kKind == TileLayout::kSwizzled;
-  const int at = kSwizzled ? Bytes::at(0, piece / 8 * 8, 0) + piece % 8 * 16 : Bytes::at(0, piece, 0);
-  return tile_of(tile + at, kSwizzled ? 16 : Bytes::at(0, 1, 0), Bytes::at(1, 0, 0), kSwizzled);
-}
 // Registers and copied tiles are ready.
 JUNO_GPU void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 JUNO_GPU void products_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -72,7 +94,7 @@ JUNO_GPU void products_wait(float (&c)[kCount]) {
   JUNO_UNROLL
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
-JUNO_GPU void tiles_copied() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+JUNO_GPU void tiles_fetched() {}
 
 #define JUNO_C4(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
 #define JUNO_C16(i) JUNO_C4(i), JUNO_C4(i + 4), JUNO_C4(i + 8), JUNO_C4(i + 12)
@@ -109,10 +131,10 @@ JUNO_GPU void wgmma(float (&c)[64], const uint32_t (&a)[4], uint64_t b, bool fre
                : JUNO_AB);
 }
 
-template <class Bytes, int kCount>
+template <int kCount>
 JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* tile, int piece,
                        bool fresh) {
-  wgmma(c, a, tile_at<Bytes>(tile, piece), fresh);
+  wgmma(c, a, tile_of(tile + piece_at(kCount / 4, 0, piece / 8 * 8, 0) + piece % 8 * 16, 16, 1024, 1), fresh);
 }
 // b is one piece, 128 bytes a group; the upper half of a is zero.
 template <int kCount>
@@ -126,14 +148,14 @@ JUNO_GPU void products_begin() {}
 JUNO_GPU void products_end() {}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&)[kCount]) {}
-JUNO_GPU void tiles_copied() {}
+JUNO_GPU void tiles_fetched() {}
 
 JUNO_GPU void mma_half(float (&c)[4], const uint32_t (&a)[2], uint32_t b) {
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(b));
 }
-template <class Bytes, int kCount>
+template <int kCount>
 JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
                        bool fresh) {
   JUNO_UNROLL
@@ -141,7 +163,7 @@ JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigne
     uint32_t tile[2];
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
                  : "=r"(tile[0]), "=r"(tile[1])
-                 : "r"(in_shared(b + Bytes::at(j, piece + lane() / 8 % 2, lane() % 8)))
+                 : "r"(in_shared(b + piece_at(kCount / 4, j, piece + lane() / 8 % 2, lane() % 8)))
                  : "memory");
     float sum[4];
     JUNO_UNROLL

@@ -8,35 +8,25 @@
 
 namespace juno::gpu {
 
-inline constexpr int kPanelTokens = 8;  // rows of activations in a panel
+inline constexpr int kPanelRows = 64;  // rows of activations in a panel
 inline constexpr int kStageDepth =
     128;  // elements of K that are multiplied between two looks at shared memory
-inline constexpr int kMostTileRows =
-    64;  // rows of activations one block serves; scales are padded to a multiple
 
 JUNO_BOTH constexpr int64_t padded_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 JUNO_BOTH constexpr int64_t panel_stages(int64_t k) { return padded_to(k, kStageDepth) / kStageDepth; }
 
-// Where rounded activations lie in shared memory: of 8 kTiles rows pieces of 8 elements, 16 bytes each.
-// kTogether: a piece of eight rows after the other, 128 bytes each, those of all groups of rows side by side.
-// kApart: the same, but a group's 16 pieces side by side.
-// kSwizzled: of a group, eight pieces of a row side by side, shuffled from row to row.
-enum class TileLayout { kTogether, kApart, kSwizzled };
-template <TileLayout kLayout, int kTiles>
-struct TileBytes {
-  static constexpr TileLayout kKind = kLayout;
-  static constexpr int kGroups = kTiles;
-  JUNO_BOTH static constexpr int at(int group, int piece, int row) {
-    if (kLayout == TileLayout::kTogether) return (piece * kTiles + group) * 128 + row * 16;
-    if (kLayout == TileLayout::kApart) return (group * 16 + piece) * 128 + row * 16;
-    return ((piece / 8 * kTiles + group) * 8 + row) * 128 + ((piece % 8) ^ row) * 16;
-  }
-};
+// Where a piece of 8 elements, 16 bytes, of a row lies in one stage of `groups` groups of eight rows, as
+// tensor cores read it: eight pieces of a row side by side, shuffled from row to row, so that no two of a
+// column share banks.
+JUNO_BOTH constexpr int piece_at(int groups, int group, int piece, int row) {
+  return ((piece / 8 * groups + group) * 8 + row) * 128 + ((piece % 8) ^ row) * 16;
+}
+inline constexpr int kPanelStage = kPanelRows * kStageDepth * 2;  // bytes of a panel's stage
+inline constexpr int kPanelSums = kPanelRows * 16;                // and of its sums
 
 // How a block of threads shares a product. A warpgroup (four warps) multiplies 64 rows of the weight, 16 a
 // warp, with 8 kTiles rows of activations.
-template <int kTiles_, int kRowGroups_, int kSplit_, int kStages_, int kLevels_, bool kMinimaApart_ = false,
-          TileLayout kLayout = TileLayout::kTogether>
+template <int kTiles_, int kRowGroups_, int kSplit_, int kStages_, int kLevels_, bool kMinimaApart_ = false>
 struct ManyShape {
   static constexpr int kTiles = kTiles_;
   static constexpr int kRowGroups =
@@ -44,10 +34,8 @@ struct ManyShape {
   static constexpr int kSplit = kSplit_;    // warpgroups with the same rows and other groups of K
   static constexpr int kStages = kStages_;  // pieces of K in shared memory
   static constexpr int kLevels = kLevels_;  // levels of the tree over the groups that live in registers
-
-  static constexpr bool kMinimaApart = kMinimaApart_;  // registers of their own: computed beside the products
-
-  using Bytes = TileBytes<kLayout, kTiles>;
+  static constexpr bool kMinimaApart =
+      kMinimaApart_;  // minima have registers of their own, beside the products
 
   static constexpr int kThreads = 128 * kRowGroups * kSplit;
   static constexpr int kTokens = 8 * kTiles;
@@ -55,15 +43,14 @@ struct ManyShape {
   static constexpr int kSums = 4 * kTiles;  // of a thread
   static constexpr int kGroups = 8 / kSplit;
   static constexpr int kDepth = kGroups == 8 ? 3 : kGroups == 4 ? 2 : kGroups == 2 ? 1 : 0;  // of the tree
-  static constexpr int kGroupBytes = kStageDepth * kPanelTokens * 2;
-  static constexpr int kH = kTiles * kGroupBytes;  // where the sums begin in a stage
-  static constexpr int kD = kH + kTiles * 128;     // and the scales, of up to four blocks
-  static constexpr int kStageBytes =
-      kLayout == TileLayout::kSwizzled ? (kD + 4 * kTokens * 4 + 1023) / 1024 * 1024 : kD + 4 * kTokens * 4;
-  static constexpr int kBarriers = kLayout == TileLayout::kSwizzled ? 1024 : 256;  // bytes, before the stages
+  static constexpr int kH = kTiles * 8 * kStageDepth * 2;  // where the sums begin in a stage
+  static constexpr int kD = kH + kTiles * 128;             // and the scales, of up to four blocks
+  static constexpr int kStageBytes = (kD + 4 * kTokens * 4 + 1023) / 1024 * 1024;
+  static constexpr int kBarriers = 1024;  // bytes, before the stages
   static constexpr int kParked = kSplit > 1 ? kSums : kDepth > kLevels ? (kDepth - kLevels) * kSums : 0;
   static constexpr int kShared = kBarriers + kSplit * kStages * kStageBytes + kParked * kThreads * 4;
-  static_assert(2 * kStages * kSplit * 8 <= kBarriers && kTokens <= kMostTileRows * 2);
+  static_assert(2 * kStages * kSplit * 8 <= kBarriers &&
+                (kTokens <= kPanelRows || kTokens % kPanelRows == 0));
 };
 using WideShape = ManyShape<8, 2, 1, 4, 2>;
 using NarrowShape = ManyShape<4, 1, 4, 3, 2>;
