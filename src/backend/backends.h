@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "base/thread_pool.h"
 #include "ops/executor.h"
 
 namespace juno {
@@ -15,6 +16,7 @@ struct BackendOptions {
   int threads = 0;  // 0: as many as the process may use
   std::string isa;  // instruction set of the CPU backend; empty: the fastest
   ops::Activations activations = ops::Activations::kInt8;
+  std::shared_ptr<ThreadPool> pool;  // the CPU's, if several models share one
   Log log;
 };
 

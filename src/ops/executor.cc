@@ -74,7 +74,7 @@ Tensor Executor::make(int64_t rows, int64_t cols, DType dtype) {
   return y;
 }
 
-// Runs a kernel with its scratch memory,, timed; while planning, only reserves.
+// Runs a kernel with its scratch memory, timed; while planning, only reserves.
 template <class Kernel>
 void Executor::launch(Verb verb, size_t scratch, Kernel&& kernel) {
   const size_t mark = arena_.mark();
@@ -132,6 +132,46 @@ Tensor Executor::linear(const Tensor& x, const Linear& w) {
   const Tensor y = make(x.rows(), w.weight.rows());
   launch(Verb::kLinear, linear_scratch(x, w), [&](std::byte* scratch) { do_linear(y, x, w, scratch); });
   count(Verb::kLinear, weight_bytes(w.weight), {x, y});
+  return y;
+}
+
+// Counted as the verbs that it stands for; its time is that of the products.
+void Executor::launch_products(const Products& p) {
+  assert(p.w.size() <= kMostProducts);
+  launch(Verb::kLinear, products_scratch(p), [&](std::byte* scratch) { do_products(p, scratch); });
+  for (const Linear* w : p.w) {
+    assert(w->weight.cols() == p.x.cols() && w->weight.shape.planes == 1);
+    assert(!w->bias || w->bias.shape.size() == w->weight.rows());
+    count(Verb::kLinear, weight_bytes(w->weight), {p.x});
+  }
+  for (const Tensor& y : p.y) {
+    if (p.gated) count(Verb::kGated, 0, {y});
+    else if (p.plus) count(Verb::kAdd, 0, {*p.plus, y});
+    else if (!arena_.measuring()) recorder_.moved(static_cast<int>(Verb::kLinear), bytes_of(y));
+  }
+}
+
+void Executor::linear_each(const Tensor& x, std::span<const Linear* const> w, std::span<Tensor> y) {
+  if (!fuses()) return Ops::linear_each(x, w, y);
+  for (size_t i = 0; i < w.size(); ++i) y[i] = make(x.rows(), w[i]->weight.rows());
+  launch_products({.x = x, .w = w, .y = y});
+}
+
+Tensor Executor::gated_linear(Act act, const Tensor& x, const Linear& gate, const Linear& up) {
+  if (!fuses()) return Ops::gated_linear(act, x, gate, up);
+  assert(gate.weight.rows() == up.weight.rows());
+  const Linear* const w[] = {&gate, &up};
+  const Tensor y = make(x.rows(), gate.weight.rows());
+  launch_products({.x = x, .w = w, .y = {&y, 1}, .gated = &act});
+  return y;
+}
+
+Tensor Executor::add_linear(const Tensor& a, const Tensor& x, const Linear& w) {
+  if (!fuses()) return Ops::add_linear(a, x, w);
+  assert(a.rows() == x.rows() && a.cols() == w.weight.rows());
+  const Linear* const one = &w;
+  const Tensor y = make(a.rows(), a.cols());
+  launch_products({.x = x, .w = {&one, 1}, .y = {&y, 1}, .plus = &a});
   return y;
 }
 

@@ -60,7 +60,7 @@ void CpuOps::do_attention(const Attend& a, std::byte* scratch) {
   int blocks = 0;
   for (const ops::Run& run : a.kv.runs) blocks += blocks_of(run);
 
-  pool_.parallel_for(blocks * kv_heads, [&](int index, int thread) {
+  pool_->parallel_for(blocks * kv_heads, [&](int index, int thread) {
     const Block block = find_block(a.kv.runs, index / kv_heads);
     const int kv_head = index % kv_heads;
     const int64_t row = block.run.first_row + block.first;
