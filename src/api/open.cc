@@ -72,6 +72,7 @@ Opened open_parts(const SessionOptions& options) {
   parts.ops = take(open_backend(options.backend, {.threads = options.threads,
                                                   .isa = options.isa,
                                                   .activations = profile(options.activations),
+                                                  .pool = options.pool,
                                                   .log = options.log}));
   parts.model = std::make_unique<model::Model>(
       take(model::load_model(std::move(file), context, parts.ops->device(), options.log)));

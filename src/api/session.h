@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread_pool.h"
 #include "engine/sampling.h"
 #include "engine/sequence.h"
 
@@ -35,6 +36,7 @@ struct SessionOptions {
   std::string backend = "cpu";       // a name of backend/backends.cc
   std::string isa;                   // "": the best one
   std::string activations = "int8";  // or int8x2 (docs/numerics.md §2)
+  std::shared_ptr<ThreadPool> pool;  // the CPU's, shared by several sessions; null: this session's own
   int chunk = 64;                    // prompt tokens of one forward pass; never changes a bit
   std::string chat_template;         // a built-in name or a file; "": the model's own
   Log log;

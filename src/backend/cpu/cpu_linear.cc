@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products on all threads, a stage at a time: activations are packed once for all products that read them,
-// then the outputs of all are shared out in pieces, and what follows a product is done while its piece is
-// near.
+// Products and mixtures of experts on all threads, a stage at a time: activations are packed once for all
+// products that read them, then the outputs of all are shared out in pieces, and what follows a product is
+// done while its piece is near.
 #include <algorithm>
 
 #include "backend/cpu/cpu_ops.h"
@@ -35,8 +35,6 @@ Product product(const Kernels& kernels, int64_t tokens, const Tensor& weight, op
   p.planes = activations == ops::Activations::kInt8x2 && !format.is_float ? 2 : 1;
   return p;
 }
-
-size_t aligned(size_t bytes) { return (bytes + Arena::kAlign - 1) / Arena::kAlign * Arena::kAlign; }
 
 size_t packed_bytes(const Product& p) {
   return static_cast<size_t>(p.pack_items()) * p.planes * p.packed_bytes();

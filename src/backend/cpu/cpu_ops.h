@@ -12,9 +12,11 @@
 
 namespace juno::cpu {
 
+inline size_t aligned(size_t bytes) { return (bytes + Arena::kAlign - 1) / Arena::kAlign * Arena::kAlign; }
+
 struct CpuOptions {
-  int threads = 0;                   // 0: as many as the process may use (base/cpu_limits.h)
-  std::string isa;                   // of isas(); empty: the fastest that the processor has
+  int threads = 0;  // 0: as many as the process may use (base/cpu_limits.h)
+  std::string isa;  // of isas(); empty: the fastest that the processor has
   ops::Activations activations = ops::Activations::kInt8;
   std::shared_ptr<ThreadPool> pool;  // shared with others; empty: of this backend alone
 };
@@ -81,7 +83,14 @@ class CpuOps final : public ops::Executor {
   void run_stage(const Stage& stage, After&& after);
   static void sort_choices(const Wave& wave, const ops::Routes& routes);
   Stage stage_of(const Wave& wave, int64_t first, int64_t last, bool down) const;
+  struct Split;
+  static constexpr int kSplitItems = 4;  // for each thread: below, the chunks of an item are shared out
+  static constexpr int kParts = 128;     // rows' chunks for each thread that wait to be merged
+  static constexpr int kMostChunks = 8;  // that a thread takes at a time
+  size_t attend_bytes(const Attend& a) const;
   void store_cache(const Attend& a);
+  AttentionItem attention_item(const Attend& a, int index) const;
+  void attend_split(const Attend& a, int items, std::byte* scratch);
 
   // body(begin, end) over pieces of [0, n), on all threads where n is worth it.
   template <class Body>
