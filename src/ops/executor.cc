@@ -208,7 +208,8 @@ Tensor Executor::rope(const Tensor& x, const Rope& rope) {
 
 Tensor Executor::attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how,
                            const KvView& kv) {
-  const int64_t heads = q.cols() / how.key_dim, kv_heads = k.cols() / how.key_dim;
+  const int64_t heads = q.cols() / how.key_dim;
+  [[maybe_unused]] const int64_t kv_heads = k.cols() / how.key_dim;
   assert(heads * how.key_dim == q.cols() && kv_heads * how.key_dim == k.cols() && heads % kv_heads == 0);
   assert(v.cols() == kv_heads * how.value_dim && k.rows() == q.rows() && v.rows() == q.rows());
   const Attend a{make(q.rows(), heads * how.value_dim), q, k, v, how, kv};

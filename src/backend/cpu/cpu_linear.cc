@@ -264,16 +264,17 @@ CpuOps::Stage CpuOps::stage_of(const Wave& wave, int64_t first, int64_t last, bo
       Product& p = own.product;
       p.x = (down ? wave.gate : wave.in) + row * p.k;
       p.y = (down ? wave.in : i == 0 ? wave.gate : wave.up) + row * p.outputs;
-      p.packed = packed;
       stage.weight_bytes += p.outputs * p.row_bytes;
       // Gate and up read the same rows; all experts of a single token the same row.
-      const Job* same = i == 1 ? &wave.jobs[n - 1] : &wave.jobs[0];
+      const Job& same = wave.jobs[i == 1 ? n - 1 : 0];
       const bool shared = i == 1 || (!down && wave.tokens() == 1 && n > 0);
       ++n;
-      if (shared && same->product.packed && same_packing(same->product, p) && own.packs) {
-        p.packed = same->product.packed;
+      if (!own.packs) continue;
+      if (shared && same.product.packed && same_packing(same.product, p)) {
+        p.packed = same.product.packed;
         own.packs = false;
       } else {
+        p.packed = packed;
         packed += packed_bytes(p);
       }
     }
