@@ -27,8 +27,11 @@ ops::Activations profile(const std::string& name) {
 }
 
 Result<std::unique_ptr<ops::Executor>> open_one(const std::string& name, const SessionOptions& o) {
-  return open_backend(
-      name, {.threads = o.threads, .isa = o.isa, .activations = profile(o.activations), .log = o.log});
+  return open_backend(name, {.threads = o.threads,
+                             .isa = o.isa,
+                             .activations = profile(o.activations),
+                             .pool = o.pool,
+                             .log = o.log});
 }
 
 struct Card {
