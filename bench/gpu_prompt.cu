@@ -6,10 +6,9 @@ namespace juno::gpu {
 
 using namespace quant;
 using W2 = ManyShape<8, 2, 1, 4, 2>;         // 128 rows, 64 tokens
-using W2R = ManyShape<8, 2, 1, 4, 3>;        // the whole tree in registers
 using W2A = ManyShape<8, 2, 1, 4, 1, true>;  // minima in registers of their own
 using W3 = ManyShape<8, 3, 1, 4, 1>;         // 192 rows
-using W4 = ManyShape<8, 4, 1, 2, 0>;         // 256 rows
+using W4 = ManyShape<8, 4, 1, 2, 1>;         // 256 rows
 using T2 = ManyShape<16, 2, 1, 2, 1>;        // 128 rows, 128 tokens
 using N4 = ManyShape<4, 1, 4, 3, 2>;         // 64 rows, 32 tokens, K in four
 using N2 = ManyShape<2, 1, 4, 3, 2>;         // 16 tokens
@@ -24,7 +23,7 @@ inline constexpr Size kSquare{4096, 4096, 2048}, kWide{14336, 4096, 2048}, kDeep
 #if JUNO_PART == 0
 void part(Run& run, std::integral_constant<int, 0>) {
   for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W2, 1>("2x64x64", s);
-  for (const int tokens : {64, 128, 256})
+  for (const int tokens : {64, 256})
     for (const Size& s : {kSquare, Size{28672, 4096, 0}, kDeep})
       run.product<Q4_K, 128, W2, 1>("2x64x64", {s.rows, s.cols, tokens});
   run.product<Q6_K, 32, W2, 1>("2x64x64", kDeep);
@@ -32,12 +31,11 @@ void part(Run& run, std::integral_constant<int, 0>) {
 #elif JUNO_PART == 1
 void part(Run& run, std::integral_constant<int, 1>) {
   for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W3, 1>("3x64x64", s);
+  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W4, 1>("4x64x64", s);
   run.product<Q6_K, 32, W3, 1>("3x64x64", kDeep);
 }
 #elif JUNO_PART == 2
 void part(Run& run, std::integral_constant<int, 2>) {
-  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W4, 1>("4x64x64", s);
-  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W2R, 1>("2x64x64 regs", s);
   for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W2A, 1>("2x64x64 apart", s);
 }
 #elif JUNO_PART == 3
@@ -49,7 +47,7 @@ void part(Run& run, std::integral_constant<int, 3>) {
 void part(Run& run, std::integral_constant<int, 4>) {
   JUNO_FEW_TOKENS(Q4_K, 128, N4, "split 32", 64)
   JUNO_FEW_TOKENS(Q4_K, 128, N2, "split 16", 16)
-  JUNO_FEW_TOKENS(Q6_K, 32, N4, "split 32", 64)
+  JUNO_FEW_TOKENS(Q6_K, 32, N4, "split 32", 32)
 }
 #elif JUNO_PART == 5
 void part(Run& run, std::integral_constant<int, 5>) {

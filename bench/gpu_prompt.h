@@ -112,11 +112,22 @@ template <class F, int kUnit, class Shape, int kBlocks>
 __global__ void __launch_bounds__(Shape::kThreads, kBlocks) many(const __grid_constant__ ManyArgs a) {
   multiply_many<F, kUnit, Shape>(a);
 }
-static __global__ void __launch_bounds__(256, 1) round_kernel(const __grid_constant__ RoundArgs a) { round_panels(a); }
+static __global__ void __launch_bounds__(256, 1) round_kernel(const __grid_constant__ RoundArgs a) {
+  round_panels(a);
+}
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kThreads == 128 ? 2 : 1)
     attend_kernel(const __grid_constant__ PromptArgs a) {
   attend_prompt<Shape>(a);
+}
+
+template <class Kernel>
+bool fits(Kernel kernel, int shared, const std::string& name) {
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared) == cudaSuccess)
+    return true;
+  std::printf("{\"variant\":\"%s\",\"refused\":\"%d bytes of shared memory\"}\n", name.c_str(), shared);
+  cudaGetLastError();
+  return false;
 }
 
 struct Size {
@@ -159,16 +170,15 @@ void Run::product(const char* name, const Size& s) {
   const RoundArgs round{
       .x = x, .tokens = s.tokens, .k = s.cols, .block = block, .unit = unit, .y = {q, h, d}};
   const auto stages = static_cast<unsigned>(panel_stages(s.cols)),
-             panels = static_cast<unsigned>((s.tokens + 7) / 8);
-  const double rounding = median_us([&] { round_kernel<<<dim3((stages + 7) / 8, panels), 256>>>(round); }, 3);
+             groups = static_cast<unsigned>((s.tokens + 63) / 64 * 8);
+  const double rounding = median_us([&] { round_kernel<<<dim3((stages + 7) / 8, groups), 256>>>(round); }, 3);
   const ManyArgs args{.parts = {{{weights, F::gguf_id, s.rows, s.cols, 0}, nullptr, y, s.rows}},
                       .x = round.y,
                       .rows = s.tokens,
                       .k = s.cols,
                       .block = block};
   const auto kernel = many<F, kUnit, Shape, kBlocks>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kShared),
-        "shared memory");
+  if (!fits(kernel, Shape::kShared, full)) return;
   const dim3 grid(static_cast<unsigned>((s.tokens + Shape::kTokens - 1) / Shape::kTokens),
                   static_cast<unsigned>((s.rows + Shape::kRows - 1) / Shape::kRows));
   const double us = median_us([&] { kernel<<<grid, Shape::kThreads, Shape::kShared>>>(args); });
@@ -273,8 +283,7 @@ void Run::attention(const char* name, int tokens, int before, int heads, int kv_
   check(cudaMemset(y, 0xff, size_t(tokens) * heads * dim * 4), "memset");
   check(cudaMemset(wrong, 0, 8), "memset");
   const auto kernel = attend_kernel<Shape>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Shape::kShared),
-        "shared memory");
+  if (!fits(kernel, Shape::kShared, full)) return;
   const dim3 grid(static_cast<unsigned>((tokens + per_tile - 1) / per_tile), static_cast<unsigned>(kv_heads));
   const double us = median_us([&] { kernel<<<grid, Shape::kThreads, Shape::kShared>>>(args); }, 5);
   const int stride = std::max(1, tokens / 64);

@@ -44,7 +44,7 @@ uint32_t ceil_div(int64_t n, int64_t by) { return static_cast<uint32_t>((n + by 
 
 size_t aligned(int64_t bytes) { return static_cast<size_t>(padded_to(bytes, 256)); }
 size_t q_bytes(int64_t rows, int64_t k) {
-  return aligned(padded_to(rows, kPanelTokens) * panel_stages(k) * kStageDepth * 2);
+  return aligned(padded_to(rows, kPanelRows) * panel_stages(k) * kStageDepth * 2);
 }
 size_t h_bytes(int64_t rows, int64_t k) { return q_bytes(rows, k) / 16; }
 
@@ -70,7 +70,7 @@ int many_unit(uint32_t format, int64_t k) {
 
 size_t panels_bytes(int64_t rows, int64_t k, int block) {
   return q_bytes(rows, k) + h_bytes(rows, k) +
-         aligned(padded_to(rows, kMostTileRows) * panel_stages(k) * kStageDepth / block * 4);
+         aligned(padded_to(rows, kPanelRows) * panel_stages(k) * kStageDepth / block * 4);
 }
 Panels panels_at(std::byte* memory, int64_t rows, int64_t k) {
   return {.q = reinterpret_cast<uint16_t*>(memory),
@@ -80,7 +80,7 @@ Panels panels_at(std::byte* memory, int64_t rows, int64_t k) {
 
 Launch plan(const RoundArgs& a) {
   const Extent grid{ceil_div(panel_stages(a.k), kRoundWarps),
-                    ceil_div(int64_t{a.tokens} * a.planes, kPanelTokens)};
+                    ceil_div(int64_t{a.tokens} * a.planes, kPanelRows) * (kPanelRows / 8)};
   return make_launch(static_cast<int>(Kernel::round_panels), grid, kRoundWarps * 32, 0, a);
 }
 

@@ -23,7 +23,7 @@
 
 namespace juno::gpu {
 
-extern __shared__ __align__(128) unsigned char juno_shared_memory[];
+extern __shared__ __align__(1024) unsigned char juno_shared_memory[];
 
 // ---- where a thread stands -------------------------------------------------------------------------------
 JUNO_GPU int thread() { return static_cast<int>(threadIdx.x); }

@@ -5,6 +5,7 @@
 // out alike.
 #pragma once
 #include "backend/gpu/kernels/gpu.h"
+#include "backend/gpu/kernels/prompt_shapes.h"
 
 namespace juno::gpu {
 
@@ -29,10 +30,6 @@ struct Arrivals {
   JUNO_GPU void arrive() {
     asm volatile("{ .reg .b64 t; mbarrier.arrive.shared.b64 t, [%0]; }" ::"r"(in_shared(&state)) : "memory");
   }
-  // Arrives when all this thread's copies so far have landed.
-  JUNO_GPU void arrive_after_copies() {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(in_shared(&state)) : "memory");
-  }
   // Returns once the phase of this parity is over.
   JUNO_GPU void wait(int parity) {
     asm volatile(
@@ -44,6 +41,38 @@ struct Arrivals {
   }
 };
 
+#if __CUDA_ARCH_FEAT_SM90_ALL
+// ---- a warp fetches some stretches of memory: `landed` counts kFetchArrivals more when all are there
+// ----------------
+inline constexpr int kFetchArrivals = 1;
+JUNO_GPU void fetch_begin(Arrivals& landed, int bytes) {
+  if (lane() == 0)
+    asm volatile(
+        "{ .reg .b64 t; mbarrier.arrive.expect_tx.shared.b64 t, [%0], %1; }" ::"r"(in_shared(&landed.state)),
+        "r"(bytes)
+        : "memory");
+}
+JUNO_GPU void fetch(Arrivals& landed, void* to, const void* from, int bytes) {
+  if (lane() == 0)
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            in_shared(to)),
+        "l"(from), "r"(bytes), "r"(in_shared(&landed.state))
+        : "memory");
+}
+JUNO_GPU void fetch_end(Arrivals&) {}
+#else
+inline constexpr int kFetchArrivals = kWarp;
+JUNO_GPU void fetch_begin(Arrivals&, int) {}
+JUNO_GPU void fetch(Arrivals&, void* to, const void* from, int bytes) {
+  for (int i = lane() * 16; i < bytes; i += kWarp * 16)
+    copy_async16(static_cast<char*>(to) + i, static_cast<const char*>(from) + i);
+}
+JUNO_GPU void fetch_end(Arrivals& landed) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(in_shared(&landed.state)) : "memory");
+}
+#endif
+
 // ---- products: c[16 x 8 kTiles] of each of four warps += a[16 x 16] b[16 x 8 kTiles]
 // -------------------------------- c and a are fragments as PTX lays them out for m16n8k16. b lies in shared
 // memory in pieces of 8 tokens x 8 halves, 128 bytes each: a token group's pieces follow each other, groups
@@ -51,10 +80,10 @@ struct Arrivals {
 #if __CUDA_ARCH_FEAT_SM90_ALL
 inline constexpr bool kAsyncProducts = true;
 
-template <int kGroupBytes>
-JUNO_GPU uint64_t tile_of(const void* b, uint32_t next_piece = 128) {
+// A matrix descriptor: where, the way to the next piece and to the next group in bytes, and whether shuffled.
+JUNO_GPU uint64_t tile_of(const void* b, uint32_t next_piece, uint32_t next_group, uint32_t swizzled = 0) {
   return static_cast<uint64_t>((in_shared(b) & 0x3ffff) >> 4) | static_cast<uint64_t>(next_piece >> 4) << 16 |
-         static_cast<uint64_t>(kGroupBytes >> 4) << 32;
+         static_cast<uint64_t>(next_group >> 4) << 32 | static_cast<uint64_t>(swizzled) << 62;
 }
 // Registers and copied tiles are ready.
 JUNO_GPU void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -65,7 +94,7 @@ JUNO_GPU void products_wait(float (&c)[kCount]) {
   JUNO_UNROLL
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
-JUNO_GPU void tiles_copied() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+JUNO_GPU void tiles_fetched() {}
 
 #define JUNO_C4(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
 #define JUNO_C16(i) JUNO_C4(i), JUNO_C4(i + 4), JUNO_C4(i + 8), JUNO_C4(i + 12)
@@ -84,10 +113,10 @@ JUNO_GPU void wgmma(float (&c)[8], const uint32_t (&a)[4], uint64_t b, bool fres
 }
 #define JUNO_R16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define JUNO_R32 JUNO_R16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define JUNO_R64                                                                                      \
-  JUNO_R32                                                                                            \
-      ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54," \
-      "%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define JUNO_R64                                                                                  \
+  JUNO_R32                                                                                        \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54," \
+  "%55,%56,%57,%58,%59,%60,%61,%62,%63"
 JUNO_GPU void wgmma(float (&c)[16], const uint32_t (&a)[4], uint64_t b, bool fresh) {
   asm volatile(JUNO_WGMMA("32", JUNO_R16, "%16", "%17", "%18", "%19", "%20", "%21") : JUNO_C16(0) : JUNO_AB);
 }
@@ -102,15 +131,16 @@ JUNO_GPU void wgmma(float (&c)[64], const uint32_t (&a)[4], uint64_t b, bool fre
                : JUNO_AB);
 }
 
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
-  wgmma(c, a, tile_of<kGroupBytes>(b), fresh);
+template <int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* tile, int piece,
+                       bool fresh) {
+  wgmma(c, a, tile_of(tile + piece_at(kCount / 4, 0, piece / 8 * 8, 0) + piece % 8 * 16, 16, 1024, 1), fresh);
 }
-// b has one piece a group; the upper half of a is zero.
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const void* b) {
+// b is one piece, 128 bytes a group; the upper half of a is zero.
+template <int kCount>
+JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const unsigned char* b) {
   const uint32_t whole[4] = {a[0], a[1], 0, 0};
-  wgmma(c, whole, tile_of<kGroupBytes>(b, 0), true);
+  wgmma(c, whole, tile_of(b, 0, 128), true);
 }
 #else
 inline constexpr bool kAsyncProducts = false;
@@ -118,22 +148,22 @@ JUNO_GPU void products_begin() {}
 JUNO_GPU void products_end() {}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&)[kCount]) {}
-JUNO_GPU void tiles_copied() {}
+JUNO_GPU void tiles_fetched() {}
 
 JUNO_GPU void mma_half(float (&c)[4], const uint32_t (&a)[2], uint32_t b) {
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(b));
 }
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
-  const auto* rows = static_cast<const char*>(b) + lane() % 8 * 16;
+template <int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
+                       bool fresh) {
   JUNO_UNROLL
   for (int j = 0; j < kCount / 4; ++j) {
     uint32_t tile[2];
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
                  : "=r"(tile[0]), "=r"(tile[1])
-                 : "r"(in_shared(rows + j * kGroupBytes + lane() / 8 % 2 * 128))
+                 : "r"(in_shared(b + piece_at(kCount / 4, j, piece + lane() / 8 % 2, lane() % 8)))
                  : "memory");
     float sum[4];
     JUNO_UNROLL
@@ -143,13 +173,12 @@ JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const void* b
     for (int i = 0; i < 4; ++i) c[4 * j + i] = sum[i];
   }
 }
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const void* b) {
-  const auto* row = static_cast<const char*>(b) + lane() * 4;
+template <int kCount>
+JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const unsigned char* b) {
   JUNO_UNROLL
   for (int j = 0; j < kCount / 4; ++j) {
     float sum[4] = {};
-    mma_half(sum, a, *reinterpret_cast<const uint32_t*>(row + j * kGroupBytes));
+    mma_half(sum, a, *reinterpret_cast<const uint32_t*>(b + j * 128 + lane() * 4));
     JUNO_UNROLL
     for (int i = 0; i < 4; ++i) c[4 * j + i] = sum[i];
   }

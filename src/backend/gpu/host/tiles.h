@@ -2,6 +2,7 @@
 // Words of the many-token kernels on the CPU. See cuda/tiles.h for what each means.
 #pragma once
 #include "backend/gpu/kernels/gpu.h"
+#include "backend/gpu/kernels/prompt_shapes.h"
 
 namespace juno::gpu {
 
@@ -28,11 +29,6 @@ struct Arrivals {
     left = count;
     ++phase;
   }
-  void arrive_after_copies() {
-    copies_commit();
-    copies_wait<0>();
-    arrive();
-  }
   void wait(int parity) {
     struct Wanted {
       const uint32_t& phase;
@@ -47,17 +43,32 @@ struct Arrivals {
   }
 };
 
+// ---- fetching: stretches come with the end ------------------------------------------
+inline constexpr int kFetchArrivals = kWarp;
+JUNO_GPU void fetch_begin(Arrivals&, int) {}
+JUNO_GPU void fetch(Arrivals&, void* to, const void* from, int bytes) {
+  assert(bytes % 16 == 0);
+  for (int i = lane() * 16; i < bytes; i += kWarp * 16)
+    copy_async16(static_cast<std::byte*>(to) + i, static_cast<const std::byte*>(from) + i);
+}
+JUNO_GPU void fetch_end(Arrivals& landed) {
+  copies_commit();
+  copies_wait<0>();
+  landed.arrive();
+}
+
 // ---- products -------------------------------------------------------------------------------------------
 inline constexpr bool kAsyncProducts = false;
 JUNO_GPU void products_begin() {}
 JUNO_GPU void products_end() {}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&)[kCount]) {}
-JUNO_GPU void tiles_copied() {}
+JUNO_GPU void tiles_fetched() {}
 
 // c (+)= the first kDepth columns of a times b.
-template <int kDepth, int kGroupBytes, int kCount>
-JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
+template <int kDepth, int kCount, class At>
+JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, At&& at,
+                               bool fresh) {
   const std::byte* boxes = host::meet_warp(a, sizeof a);
   float rows[2][kDepth];
   for (int k = 0; k < kDepth; ++k) {
@@ -68,13 +79,13 @@ JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const
       rows[i][k] = f16_to_f32(value);
     }
   }
-  const auto* tile = static_cast<const uint16_t*>(b);
   for (int j = 0; j < kCount / 4; ++j) {
     for (int i = 0; i < 2; ++i) {
-      const uint16_t* token = tile + j * kGroupBytes / 2 + (lane() % 4 * 2 + i) * 8;
       float low = 0, high = 0;
       for (int k = 0; k < kDepth; ++k) {
-        const float x = f16_to_f32(token[k / 8 * 64 + k % 8]);
+        uint16_t value;
+        std::memcpy(&value, b + at(j, k / 8, lane() % 4 * 2 + i) + k % 8 * 2, sizeof value);
+        const float x = f16_to_f32(value);
         low = low + rows[0][k] * x;
         high = high + rows[1][k] * x;
       }
@@ -84,14 +95,17 @@ JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const
     }
   }
 }
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const void* b, bool fresh) {
-  multiply_columns<16, kGroupBytes>(c, a, b, fresh);
+template <int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
+                       bool fresh) {
+  multiply_columns<16>(
+      c, a, b, [&](int group, int i, int row) { return piece_at(kCount / 4, group, piece + i, row); }, fresh);
 }
-template <int kGroupBytes, int kCount>
-JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const void* b) {
+template <int kCount>
+JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const unsigned char* b) {
   const uint32_t whole[4] = {a[0], a[1], 0, 0};
-  multiply_columns<8, kGroupBytes>(c, whole, b, true);
+  multiply_columns<8>(
+      c, whole, b, [](int group, int, int row) { return group * 128 + row * 16; }, true);
 }
 
 }  // namespace juno::gpu

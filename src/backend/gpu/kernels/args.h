@@ -218,12 +218,11 @@ struct MatvecArgs {
   int32_t pairs = 0, inputs_shared = 1;
 };
 
-// Activations of many tokens for tensor cores (panels.h). Rows as in Rounded, in panels of eight; k in stages
-// of 128.
+// Activations of many tokens for tensor cores. Rows as in Rounded, in panels of 64; k in stages of 128.
 struct Panels {
-  uint16_t* q = nullptr;  // [panels, stages, 16 pieces, 8 rows, 8], halves
-  uint16_t* h = nullptr;  // [panels, stages, 8 rows, 8], halves: sums of 16
-  float* d = nullptr;     // [128 stages / block, rows padded to 64]
+  uint16_t* q = nullptr;  // [panels, stages, 64 * 128], halves, in the order of panels.h and prompt_shapes.h
+  uint16_t* h = nullptr;  // [panels, stages, 64 rows, 8], halves: sums of 16
+  float* d = nullptr;     // [128 stages / block, rows of all panels]
 };
 
 // Rounds x or act(x) ∘ up, [tokens, k], in the order for units of `unit` elements.

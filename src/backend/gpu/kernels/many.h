@@ -9,8 +9,8 @@
 
 namespace juno::gpu {
 
-// The ring of stages of one set of activations, filled and emptied by `kRowGroups` warpgroups, each at its
-// own pace.
+// The ring of stages of one set of activations, filled by the first of its warps; its warpgroups empty it,
+// each at its own pace.
 template <class Shape>
 struct Ring {
   static constexpr int kThreads = 128 * Shape::kRowGroups;
@@ -33,45 +33,57 @@ struct Ring {
   JUNO_GPU void init() const {
     if (thread != 0) return;
     for (int i = 0; i < Shape::kStages; ++i) {
-      full[i].init(kThreads);
-      empty[i].init(kThreads);
+      full[i].init(kFetchArrivals);
+      empty[i].init(kThreads / kWarp);
     }
   }
 
   JUNO_GPU void fill(int stage) const {
-    if (stage >= end) return;
+    if (thread >= kWarp || stage >= end) return;
     const int turn = stage - first, slot = turn % Shape::kStages, round = turn / Shape::kStages;
     if (round > 0) empty[slot].wait((round - 1) & 1);
-    unsigned char* to = stages + slot * Shape::kStageBytes;
-    const int64_t depth = panel_stages(a.k);
-    const int last = static_cast<int>(padded_to(a.rows, kPanelTokens) / kPanelTokens) - 1;
-    const auto* q = reinterpret_cast<const unsigned char*>(a.x.q);
-    const auto* h = reinterpret_cast<const unsigned char*>(a.x.h);
-    const auto at = [&](int panel) {
-      panel += block_x() * Shape::kTiles;
-      return (panel < last ? panel : last) * depth + stage;
-    };
-    JUNO_UNROLL
-    for (int i = thread; i < Shape::kTiles * 128; i += kThreads)
-      copy_async16(to + i * 16, q + at(i / 128) * Shape::kGroupBytes + i % 128 * 16);
-    if (thread < Shape::kTiles * 8)
-      copy_async16(to + Shape::kH + thread * 16, h + at(thread / 8) * 128 + thread % 8 * 16);
-    const int blocks = kStageDepth / a.block;
-    const int64_t padded = padded_to(a.rows, kMostTileRows);
-    for (int i = thread; i < blocks * Shape::kTokens / 4; i += kThreads) {
-      const int block = i / (Shape::kTokens / 4), token = i % (Shape::kTokens / 4) * 4;
-      copy_async16(to + Shape::kD + i * 16, a.x.d + (static_cast<int64_t>(stage) * blocks + block) * padded +
-                                                block_x() * Shape::kTokens + token);
-    }
-    full[slot].arrive_after_copies();
+    fetch_stage(full[slot], stages + slot * Shape::kStageBytes, stage);
   }
   JUNO_GPU const unsigned char* wait(int stage) const {
     const int turn = stage - first, slot = turn % Shape::kStages;
     full[slot].wait(turn / Shape::kStages & 1);
-    tiles_copied();
+    tiles_fetched();
     return stages + slot * Shape::kStageBytes;
   }
-  JUNO_GPU void release(int stage) const { empty[(stage - first) % Shape::kStages].arrive(); }
+  JUNO_GPU void release(int stage) const {
+    warp_barrier();
+    if (lane() == 0) empty[(stage - first) % Shape::kStages].arrive();
+  }
+
+ private:
+  // Together with the rows behind the last ones, up to a panel's end.
+  JUNO_GPU void fetch_stage(Arrivals& landed, unsigned char* to, int stage) const {
+    constexpr int kTaken = Shape::kTiles < 8 ? Shape::kTiles : 8;  // groups of eight rows, of a panel
+    const int blocks = kStageDepth / a.block;
+    const int64_t rows = padded_to(a.rows, kPanelRows);
+    const int panels = static_cast<int>(rows / kPanelRows), group = block_x() * Shape::kTiles;
+    fetch_begin(landed, Shape::kD + blocks * Shape::kTokens * 4);
+    JUNO_UNROLL
+    for (int part = 0; part < Shape::kTiles; part += kTaken) {
+      const int wanted = (group + part) / 8, panel = wanted < panels ? wanted : panels - 1;
+      const int64_t at = panel * panel_stages(a.k) + stage;
+      const auto* q = reinterpret_cast<const unsigned char*>(a.x.q) + at * kPanelStage + group % 8 * 1024;
+      if (Shape::kTiles == 8) {
+        fetch(landed, to, q, kPanelStage);
+      } else {
+        fetch(landed, to + part * 1024, q, kTaken * 1024);
+        fetch(landed, to + (Shape::kTiles + part) * 1024, q + kPanelStage / 2, kTaken * 1024);
+      }
+      fetch(landed, to + Shape::kH + part * 128,
+            reinterpret_cast<const unsigned char*>(a.x.h) + at * kPanelSums + group % 8 * 128, kTaken * 128);
+      for (int block = 0; block < blocks; ++block)
+        fetch(landed, to + Shape::kD + (block * Shape::kTokens + part * 8) * 4,
+              a.x.d + (static_cast<int64_t>(stage) * blocks + block) * rows + panel * kPanelRows +
+                  group % 8 * 8,
+              kTaken * 32);
+    }
+    fetch_end(landed);
+  }
 };
 
 // What a thread adds up: the open group, and the tree over the groups that are done.
@@ -166,10 +178,10 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const uns
   products_begin();
   JUNO_UNROLL
   for (int i = 0; i < Weights::kParts * kSteps; ++i)
-    multiply<Shape::kGroupBytes>(c, fragments[i], in + (at * kSteps + i % kSteps) * 256, fresh && i == 0);
+    multiply(c, fragments[i], in, 2 * (at * kSteps + i % kSteps), fresh && i == 0);
   products_end();
   if constexpr (kApart) {
-    multiply_half<128>(low, minima, in + Shape::kH);
+    multiply_half(low, minima, in + Shape::kH);
     products_end();
     products_wait<1>(c);
   } else {
@@ -182,7 +194,7 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const uns
       if (ends_block) scale_in(sums.open, low, minimum_scale, d);
     } else if (ends_block) {
       products_begin();
-      multiply_half<128>(c, minima, in + Shape::kH);
+      multiply_half(c, minima, in + Shape::kH);
       products_end();
       products_wait<0>(c);
       scale_in(sums.open, c, minimum_scale, d);

@@ -103,28 +103,29 @@ struct RowPiece {
   }
 
   JUNO_GPU void store(const RoundArgs& a, int64_t row, int64_t stage, int64_t rows) const {
-    const int64_t at = row / kPanelTokens * panel_stages(a.k) + stage;
-    const int slot = static_cast<int>(row % kPanelTokens) * 4 + lane() % 4;
-    uint32_t* words = reinterpret_cast<uint32_t*>(a.y.q) + at * (kStageDepth * kPanelTokens / 2) + slot;
+    const int64_t at = row / kPanelRows * panel_stages(a.k) + stage;
+    const int group = static_cast<int>(row % kPanelRows) / 8, in_group = static_cast<int>(row % 8);
+    auto* to = reinterpret_cast<unsigned char*>(a.y.q) + at * kPanelStage + lane() % 4 * 4;
     JUNO_UNROLL
     for (int i = 0; i < 32; i += 4) {
       JUNO_UNROLL
       for (int half = 0; half < 2; ++half) {
         const float first = static_cast<float>(q[i + half]), second = static_cast<float>(q[i + half + 2]);
-        words[(i / 4 * 2 + half) * 32] =
+        *reinterpret_cast<uint32_t*>(to + piece_at(kPanelRows / 8, group, i / 4 * 2 + half, in_group)) =
             static_cast<uint32_t>(float_to_half(first)) | static_cast<uint32_t>(float_to_half(second)) << 16;
       }
     }
-    reinterpret_cast<uint32_t*>(a.y.h)[at * 32 + slot] = sums();
+    auto* h = reinterpret_cast<unsigned char*>(a.y.h) + at * kPanelSums;
+    *reinterpret_cast<uint32_t*>(h + (row % kPanelRows) * 16 + lane() % 4 * 4) = sums();
     if (lane() % 4 == 0)
       for (int b = 0; b < kBlocks; ++b) a.y.d[(stage * kBlocks + b) * rows + row] = d[b];
   }
 };
 
-// One warp rounds 128 elements of a panel's rows.
+// One warp rounds 128 elements of eight rows.
 template <int kUnit, int kBlock>
-JUNO_GPU void round_piece(const RoundArgs& a, int64_t panel, int64_t stage) {
-  const int64_t row = panel * kPanelTokens + lane() / 4;
+JUNO_GPU void round_piece(const RoundArgs& a, int64_t group, int64_t stage) {
+  const int64_t row = group * 8 + lane() / 4;
   const int64_t token = row / a.planes;
   RowPiece<kUnit, kBlock> piece;
   piece.load(a, token, stage);
@@ -135,21 +136,21 @@ JUNO_GPU void round_piece(const RoundArgs& a, int64_t panel, int64_t stage) {
     rest.quantise();
     if (row % 2 == 1) piece = rest;
   }
-  piece.store(a, row, stage, padded_to(static_cast<int64_t>(a.tokens) * a.planes, kMostTileRows));
+  piece.store(a, row, stage, padded_to(static_cast<int64_t>(a.tokens) * a.planes, kPanelRows));
 }
 
-// Grid: (warps for stages, panels).
+// Grid: (warps for stages, groups of eight rows, whole panels of them).
 JUNO_GPU void round_panels(const RoundArgs& a) {
   wait_dependency();
   const int64_t stage = static_cast<int64_t>(block_x()) * warps() + warp();
   if (stage >= panel_stages(a.k)) return;
-  const int64_t panel = block_y();
-  if (a.block == 128 && a.unit == 128) return round_piece<128, 128>(a, panel, stage);
-  if (a.block == 128 && a.unit == 64) return round_piece<64, 128>(a, panel, stage);
-  if (a.block == 128) return round_piece<32, 128>(a, panel, stage);
-  if (a.block == 64 && a.unit == 64) return round_piece<64, 64>(a, panel, stage);
-  if (a.block == 64) return round_piece<32, 64>(a, panel, stage);
-  round_piece<32, 32>(a, panel, stage);
+  const int64_t group = block_y();
+  if (a.block == 128 && a.unit == 128) return round_piece<128, 128>(a, group, stage);
+  if (a.block == 128 && a.unit == 64) return round_piece<64, 128>(a, group, stage);
+  if (a.block == 128) return round_piece<32, 128>(a, group, stage);
+  if (a.block == 64 && a.unit == 64) return round_piece<64, 64>(a, group, stage);
+  if (a.block == 64) return round_piece<32, 64>(a, group, stage);
+  round_piece<32, 32>(a, group, stage);
 }
 
 }  // namespace juno::gpu

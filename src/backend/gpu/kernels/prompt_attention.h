@@ -70,7 +70,7 @@ JUNO_GPU void load_queries(const PromptArgs& a, const PromptTile& tile, float* t
 }
 
 // Eight halves of a row of `dim`, 0 behind its end.
-JUNO_GPU void load_halves(const uint16_t* row, int d, int dim, float (&to)[8]) {
+JUNO_GPU Quad32 load_halves(const uint16_t* row, int d, int dim) {
   Quad32 eight = {};
   if (dim % 8 == 0) {
     if (d < dim) eight = constant16(row + d);
@@ -79,8 +79,10 @@ JUNO_GPU void load_halves(const uint16_t* row, int d, int dim, float (&to)[8]) {
     for (int i = 0; i < 8; ++i)
       if (d + i < dim) eight.x[i / 2] |= static_cast<uint32_t>(row[d + i]) << (i % 2 * 16);
   }
-  JUNO_UNROLL
-  for (int i = 0; i < 8; ++i) to[i] = half_to_float(static_cast<uint16_t>(eight.x[i / 2] >> (i % 2 * 16)));
+  return eight;
+}
+JUNO_GPU float widened(const uint32_t* halves, int i) {
+  return half_to_float(static_cast<uint16_t>(halves[i / 2] >> (i % 2 * 16)));
 }
 
 // Where the element of a slot lies in a line of keys: fours are shuffled from run to run, for the same
@@ -98,15 +100,21 @@ JUNO_GPU void load_chunk(const PromptArgs& a, const PromptTile& tile, int chunk,
   const uint16_t* v = at.values + row * at.value_dim;
   for (int i = thread(); i < Shape::kSlots * Shape::kRuns; i += Shape::kThreads) {
     const int s = i / Shape::kRuns, run = i % Shape::kRuns;
-    float eight[8] = {};
-    if (s < slots) load_halves(k + s * at.key_dim, 8 * run, at.key_dim, eight);
+    Quad32 key = {}, value = {};
+    if (s < slots) {
+      key = load_halves(k + s * at.key_dim, 8 * run, at.key_dim);
+      value = load_halves(v + s * at.value_dim, 8 * run, at.value_dim);
+    }
     JUNO_UNROLL
-    for (int j = 0; j < 8; ++j) keys[(8 * run + j) * Shape::kPitch + slot_at(s, run)] = eight[j];
-    for (float& x : eight) x = 0;
-    if (s < slots) load_halves(v + s * at.value_dim, 8 * run, at.value_dim, eight);
-    auto* to = reinterpret_cast<Floats4*>(values + s * Shape::kDim + 8 * run);
-    to[0] = {{eight[0], eight[1], eight[2], eight[3]}};
-    to[1] = {{eight[4], eight[5], eight[6], eight[7]}};
+    for (int j = 0; j < 8; ++j) keys[(8 * run + j) * Shape::kPitch + slot_at(s, run)] = widened(key.x, j);
+    if constexpr (Shape::kHalfValues) {
+      reinterpret_cast<Quad32*>(values)[i] = value;
+    } else {
+      JUNO_UNROLL
+      for (int j = 0; j < 8; j += 4)
+        reinterpret_cast<Floats4*>(values)[2 * i + j / 4] = {
+            {widened(value.x, j), widened(value.x, j + 1), widened(value.x, j + 2), widened(value.x, j + 3)}};
+    }
   }
 }
 
@@ -115,10 +123,12 @@ template <class Shape>
 struct Dots {
   static constexpr int kRows = Shape::kScoreRows, kCount = kRows * 8;
   float sum[kCount];
-  float level[Shape::kDepth - 1][kCount];  // the last one waits where weights will be
+  static constexpr int kNear = Shape::kDepth - Shape::kParked;  // levels in registers
+  float level[kNear][kCount];
 
-  JUNO_GPU static float& parked(int i) {
-    return shared<float>()[Shape::kWeights + i * Shape::kThreads + thread()];
+  JUNO_GPU static float& parked(int which, int i) {
+    const int region = which == Shape::kDepth - 1 ? Shape::kWeights : Shape::kLevel;
+    return shared<float>()[region + i * Shape::kThreads + thread()];
   }
 
   // One run of up to eight elements, in order.
@@ -151,14 +161,14 @@ struct Dots {
   JUNO_GPU void fold(int leaf, int depth) {
     if constexpr (kLevel < Shape::kDepth) {
       if (kLevel >= depth) return;
-      constexpr bool kNear = kLevel < Shape::kDepth - 1;
-      float(&near)[kCount] = level[kNear ? kLevel : 0];
+      constexpr bool kIsNear = kLevel < kNear;
+      float(&near)[kCount] = level[kIsNear ? kLevel : 0];
       if ((leaf >> kLevel & 1) == 0) {
         JUNO_UNROLL
-        for (int i = 0; i < kCount; ++i) (kNear ? near[i] : parked(i)) = sum[i];
+        for (int i = 0; i < kCount; ++i) (kIsNear ? near[i] : parked(kLevel, i)) = sum[i];
       } else {
         JUNO_UNROLL
-        for (int i = 0; i < kCount; ++i) sum[i] = (kNear ? near[i] : parked(i)) + sum[i];
+        for (int i = 0; i < kCount; ++i) sum[i] = (kIsNear ? near[i] : parked(kLevel, i)) + sum[i];
         fold<kLevel + 1>(leaf, depth);
       }
     }
@@ -251,6 +261,12 @@ struct PromptOutputs {
 
   JUNO_GPU static int column(int j) { return j / 4 * 64 + lane() % 16 * 4 + j % 4; }
 
+  JUNO_GPU static Floats4 values_at(const float* values, int i) {
+    if constexpr (!Shape::kHalfValues) return *reinterpret_cast<const Floats4*>(values + i);
+    const auto four = *reinterpret_cast<const Pair32*>(reinterpret_cast<const uint16_t*>(values) + i);
+    return {{widened(four.x, 0), widened(four.x, 1), widened(four.x, 2), widened(four.x, 3)}};
+  }
+
   // One chunk, in order of slots; with kEdge rows differ in the slots they see.
   template <bool kEdge>
   JUNO_GPU void add_chunk(const PromptArgs& a, const PromptTile& tile, int start, int begin, int end,
@@ -274,8 +290,7 @@ struct PromptOutputs {
       }
       JUNO_UNROLL
       for (int c = 0; c < kFours; ++c) {
-        const Floats4 v =
-            *reinterpret_cast<const Floats4*>(base + Shape::kV + s * Shape::kDim + column(4 * c));
+        const Floats4 v = values_at(base + Shape::kV, s * Shape::kDim + column(4 * c));
         JUNO_UNROLL
         for (int i = 0; i < kRows; ++i) {
           if (kEdge && (s < low[i] || s > high[i])) continue;
