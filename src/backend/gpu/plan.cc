@@ -42,8 +42,7 @@ Launch plan(const NormArgs& a) {
   return launch(Kernel::norm, {grid}, row_threads(a.n), kSumsBytes + int64_t{a.n} * 4, a);
 }
 Launch plan(const QuantiseArgs& a) {
-  return launch(Kernel::quantise, {static_cast<uint32_t>(a.tokens)}, 256,
-                kSumsBytes + (a.source == Source::kNorm ? int64_t{a.k} * 4 : 0), a);
+  return launch(Kernel::quantise, {static_cast<uint32_t>(a.tokens)}, 256, kSumsBytes + int64_t{a.k} * 4, a);
 }
 Launch plan(const RopeTableArgs& a) {
   return launch(Kernel::rope_table, {blocks_for(int64_t{a.tokens} * a.pairs, 128)}, 128, 0, a);
@@ -147,8 +146,7 @@ Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
     some.prefetch_strips = static_cast<int32_t>(std::clamp<int64_t>(turns, 1, 3));
   return launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
                 {blocks, static_cast<uint32_t>(pairs)}, kWarps * 32,
-                matvec_shared(planned, a.k, a.block) + (a.source == Source::kNorm ? int64_t{a.k} * 4 : 0),
-                some);
+                matvec_shared(planned, a.k, a.block) + (a.block == 0 || a.x.q ? 0 : int64_t{a.k} * 4), some);
 }
 
 }  // namespace

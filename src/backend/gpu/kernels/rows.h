@@ -73,9 +73,10 @@ JUNO_GPU void quantise(const QuantiseArgs& a) {
   GlobalSink sink{a.y, a.k, a.block};
   for (int t = block_x(); t < a.tokens; t += blocks_x()) {
     const int64_t row = static_cast<int64_t>(t) * a.k;
-    RoundSource from{a.x + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.act, {}};
-    if (a.source == Source::kNorm) norm_source(from, a.k, slots, slots + kSlots);
-    round_any_row(from, {a.k, a.block, a.planes, t * a.planes}, sink);
+    const RoundSource from{a.x + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.act};
+    float* staged = slots + kSlots;
+    const Normed of = stage_source(from, a.k, slots, staged);
+    round_row(from, of, staged, {a.k, a.block, a.planes, t * a.planes}, sink);
   }
 }
 
@@ -263,18 +264,27 @@ JUNO_GPU void argmax(const ArgmaxArgs& a) {
   uint32_t top = 0;
   int id = 0x7fffffff;
   bool finite = true;
-  constexpr int kBatch = 8;  // loads under way at a time
-  for (int first = thread(); first < a.n; first += kBatch * threads()) {
-    float v[kBatch];
+  const auto see = [&](float v, int i) {  // ids increase within a thread
+    finite = finite && finite_number(v);
+    if (const uint32_t value = ordered(v); value > top) top = value, id = i;
+  };
+  constexpr int kBatch = 4;  // loads under way at a time
+  const int fours = a.n % 4 == 0 ? a.n / 4 : 0;
+  for (int first = thread(); first < fours; first += kBatch * threads()) {
+    Floats4 v[kBatch];
     JUNO_UNROLL
-    for (int j = 0; j < kBatch; ++j) v[j] = first + j * threads() < a.n ? x[first + j * threads()] : x[first];
+    for (int b = 0; b < kBatch; ++b) {
+      const int i = first + b * threads();
+      v[b] = reinterpret_cast<const Floats4*>(x)[i < fours ? i : first];
+    }
     JUNO_UNROLL
-    for (int j = 0; j < kBatch; ++j) {
-      finite = finite && finite_number(v[j]);
-      const uint32_t value = ordered(v[j]);
-      if (value > top) top = value, id = first + j * threads();  // ids increase within a thread
+    for (int b = 0; b < kBatch; ++b) {
+      if (first + b * threads() >= fours) break;
+      JUNO_UNROLL
+      for (int j = 0; j < 4; ++j) see(v[b].x[j], (first + b * threads()) * 4 + j);
     }
   }
+  for (int i = fours * 4 + thread(); i < a.n; i += threads()) see(x[i], i);
   const auto join = [&](uint32_t other_top, int other_id) {
     if (other_top > top || (other_top == top && other_id < id)) top = other_top, id = other_id;
   };
