@@ -20,6 +20,7 @@ Product product(const Kernels& kernels, int64_t tokens, const Tensor& weight, op
   const quant::FormatInfo& format = ops::format_of(weight);
   const FormatKernels& own = kernels_of(kernels, weight);
   Product p;
+  p.panels = own.panels;
   p.bytes = own.bytes;
   p.weight = weight.data;
   p.row_bytes = format.row_bytes(weight.cols());
@@ -27,6 +28,7 @@ Product product(const Kernels& kernels, int64_t tokens, const Tensor& weight, op
   p.outputs = weight.rows();
   p.block = format.activation_block(weight.cols());
   p.cell = own.cell;
+  p.times = own.times;
   p.tokens = static_cast<int>(tokens);
   p.planes = activations == ops::Activations::kInt8x2 && !format.is_float ? 2 : 1;
   return p;
@@ -67,7 +69,9 @@ void CpuOps::multiply(const Tensor& y, const Tensor& x, const Tensor& weight, co
 
   const FormatKernels& format = kernels_of(kernels_, weight);
   const int64_t share = (p.outputs + threads() * kPiecesPerThread - 1) / (threads() * kPiecesPerThread);
-  const int64_t piece = p.many() ? std::min<int64_t>(kItemRows, (share + 7) / 8 * 8) : (share + 7) / 8 * 8;
+  const int64_t piece = p.many()
+                            ? std::min<int64_t>(kItemRows, (share + kPieceRows - 1) / kPieceRows * kPieceRows)
+                            : (share + kPieceRows - 1) / kPieceRows * kPieceRows;
   pool_.parallel_for(static_cast<int>((p.outputs + piece - 1) / piece), [&](int i, int thread) {
     format.multiply(p, i * piece, std::min((i + 1) * piece, p.outputs), own + thread * own_bytes);
   });
