@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations quantised (docs/numerics.md §2) and laid out for the products. Included by vec/kernels.cc only.
 #pragma once
+#include <cstring>
+
 #include "backend/cpu/kernels.h"
 #include "quant/activation.h"
 #include "quant/format.h"
@@ -47,6 +49,17 @@ JUNO_BOTH Strip strip(const Product& p, int item, int plane) {
   auto* q = reinterpret_cast<int8_t*>(sum + lanes);
   return {d, sum, reinterpret_cast<int16_t*>(q + lanes * p.block), q};
 }
+// A block of a row of activations as panels read it (Product::record_bytes): where its parts are.
+template <int kBlock, int kCell>
+struct RecordOf {
+  static constexpr int scale = kBlock, sums = scale + 4, shorts = sums + kBlock / kCell * 4;
+  static constexpr int bytes = Product::record_bytes(kBlock, kCell);
+};
+// index: token * planes + plane.
+JUNO_BOTH std::byte* record_row(const Product& p, int64_t index) {
+  return p.packed + index * p.packed_bytes();
+}
+
 JUNO_BOTH PackedTile packed_tile(const Product& p, int item, int plane) {
   const auto* q = reinterpret_cast<const float*>(packed_at(p, item, plane));
   return {q, q + p.k * kLanes, q + (p.k + p.blocks()) * kLanes};
@@ -139,7 +152,27 @@ JUNO_BOTH void lay_strip(const Product& p, const Strip& to, const int16_t* q, co
   }
 }
 
+JUNO_BOTH void lay_records(const Product& p, std::byte* to, const int16_t* q, const float* d) {
+  const int cells = p.block / p.cell;
+  for (int64_t b = 0; b < p.blocks(); ++b) {
+    const int16_t* from = q + b * p.block;
+    auto* bytes = reinterpret_cast<int8_t*>(to);
+    for (int i = 0; i < p.block; ++i) bytes[i] = static_cast<int8_t>(from[i]);
+    std::memcpy(to + p.block, d + b, sizeof(float));
+    auto* sums = reinterpret_cast<int32_t*>(to + p.block + 4);
+    auto* shorts = reinterpret_cast<int16_t*>(sums + cells);
+    for (int c = 0; c < cells; ++c) {
+      int sum = sum16(from + c * p.cell);
+      if (p.cell == 32) sum += sum16(from + c * 32 + 16);
+      sums[c] = sum * p.times;
+      shorts[c] = static_cast<int16_t>(p.times < 0 ? -sum : sum);
+    }
+    to += Product::record_bytes(p.block, p.cell);
+  }
+}
+
 JUNO_BOTH void lay_row(const Product& p, int item, int plane, const int16_t* q, const float* d) {
+  if (p.panels) return lay_records(p, packed_at(p, item, plane), q, d);
   if (p.bytes) return lay_strip(p, strip(p, item, plane), q, d);
   auto* row_d = reinterpret_cast<float*>(packed_at(p, item, plane));
   auto* row_q = reinterpret_cast<int16_t*>(row_d + p.blocks());
@@ -157,8 +190,9 @@ void pack(const Product& p, int item, std::byte* scratch) {
   auto* rest = reinterpret_cast<float*>(scratch);
   auto* d = rest + p.k;
   auto* q = reinterpret_cast<int16_t*>(d + p.blocks());
-  for (int lane = 0; lane < (p.many() ? kLanes : 1); ++lane) {
-    const int token = p.many() ? item * kLanes + lane : item;
+  const bool tiles = p.many() && !p.panels;
+  for (int lane = 0; lane < (tiles ? kLanes : 1); ++lane) {
+    const int token = tiles ? item * kLanes + lane : item;
     const float* x = p.x + token * p.k;
     for (int plane = 0; plane < p.planes; ++plane) {
       if (token >= p.tokens) {
@@ -170,7 +204,7 @@ void pack(const Product& p, int item, std::byte* scratch) {
         x = rest;
       }
       quantise(x, p.k, p.block, q, d);
-      if (p.many()) lay_column(p, item, plane, lane, q, d);
+      if (tiles) lay_column(p, item, plane, lane, q, d);
       else lay_row(p, item, plane, q, d);
     }
   }
