@@ -92,6 +92,7 @@ template <class F, int kTokens>
 struct FloatItem {
   int64_t first, last;
   int token, count;
+  const float* x;  // of the first token
   float* waiting;  // [rows / kFloatRows, pairs of tokens, kFloatLevels, kFloatSums]
   float* wide;     // [rows, elements of a group]: weights that are widened once for all tokens
   JUNO_BOTH int64_t pairs() const { return (count + 1) / kFloatTokens; }
@@ -101,12 +102,11 @@ inline constexpr int kNearTokens = 16;  // whose part of a group stays in the fi
 
 // kFloatRows rows from the item's row `row` on times tokens [from, to) of the item.
 template <class F>
-JUNO_BOTH void float_tokens(const Product& p, const FloatItem& item, FloatTile<F>& tile, int64_t row,
-                            int from, int to, int g) {
+JUNO_BOTH void float_tokens(const FloatItem& item, FloatTile<F>& tile, int64_t row, int from, int to, int g) {
   float* waiting =
       item.waiting + (row / kFloatRows * item.pairs() + from / kFloatTokens) * kFloatLevels * kFloatSums;
   for (int t = from; t < to; t += kFloatTokens, waiting += kFloatLevels * kFloatSums) {
-    tile.x = p.x + (item.token + t) * p.k + tile.begin;
+    tile.x = item.x + t * tile.x_stride + tile.begin;
     if (t + 1 < to) float_group<F, 2>(tile, g, waiting);
     else float_group<F, 1>(tile, g, waiting);
   }
@@ -114,14 +114,13 @@ JUNO_BOTH void float_tokens(const Product& p, const FloatItem& item, FloatTile<F
 
 // Group g of all rows. Source(row): where its elements begin; past the last row, the last again.
 template <class F, class Source>
-JUNO_BOTH void float_rows(const Product& p, const FloatItem& item, FloatTile<F>& tile, int g,
-                          Source&& source) {
+JUNO_BOTH void float_rows(const FloatItem& item, FloatTile<F>& tile, int g, Source&& source) {
   const int64_t rows = item.last - item.first;
   for (int from = 0; from < item.count; from += kNearTokens) {
     const int to = from + kNearTokens < item.count ? from + kNearTokens : item.count;
     for (int64_t row = 0; row < rows; row += kFloatRows) {
       for (int r = 0; r < kFloatRows; ++r) tile.w[r] = source(row + r < rows ? row + r : rows - 1);
-      float_tokens<F>(p, item, tile, row, from, to, g);
+      float_tokens<F>(item, tile, row, from, to, g);
     }
   }
 }
@@ -136,15 +135,18 @@ JUNO_BOTH void multiply_float_group(const Product& p, const FloatItem& item, int
   };
   if (!p.many()) {
     FloatTile<F> tile{.w = {}, .x = nullptr, .x_stride = p.k, .begin = begin, .end = end};
-    return float_rows<F>(p, item, tile, g, file);
+    return float_rows<F>(item, tile, g, file);
   }
   const auto wide = [&](int64_t row) {
     return reinterpret_cast<quant::F32::Block*>(item.wide + row * p.chunk());
   };
-  for (int64_t row = 0; row < item.last - item.first; ++row)
-    for (int64_t i = 0; i < end - begin; ++i) wide(row)[i].x = F::value(file(row)[i], 0);
+  for (int64_t row = 0; row < item.last - item.first; ++row) {
+    int64_t i = 0;
+    for (; i + kLanes <= end - begin; i += kLanes) store(&wide(row)[i].x, load_weights(file(row) + i));
+    for (; i < end - begin; ++i) wide(row)[i].x = F::value(file(row)[i], 0);
+  }
   FloatTile<quant::F32> tile{.w = {}, .x = nullptr, .x_stride = p.k, .begin = begin, .end = end};
-  float_rows<quant::F32>(p, item, tile, g, wide);
+  float_rows<quant::F32>(item, tile, g, wide);
 }
 
 JUNO_BOTH void store_floats(const Product& p, const FloatItem& item) {
@@ -170,6 +172,7 @@ void multiply(const Product& p, int64_t first, int64_t last, std::byte* scratch)
     item.first = first;
     item.last = first + kItemRows < last ? first + kItemRows : last;
     for (item.token = 0; item.token < p.tokens; item.token += kItemTokens) {
+      item.x = p.x + item.token * p.k;
       item.count = p.tokens - item.token < kItemTokens ? p.tokens - item.token : kItemTokens;
       for (int g = 0; g < quant::kGroups; ++g) multiply_float_group<F>(p, item, g);
       store_floats(p, item);
