@@ -59,7 +59,8 @@ size_t most_scratch(Product p) {
 // Whether what is packed for one serves the other, both being products of the same x.
 bool same_packing(const Product& a, const Product& b) {
   if (a.panels != b.panels || a.bytes != b.bytes || a.block != b.block || a.planes != b.planes) return false;
-  return a.panels ? a.cell == b.cell && a.times == b.times : !a.bytes || !a.many() || a.cell == b.cell;
+  if (a.panels) return a.cell == b.cell && a.times == b.times;
+  return !a.bytes || !a.many() || a.cell == b.cell;
 }
 
 size_t tensor_bytes(int64_t rows, int64_t cols) {
@@ -68,13 +69,15 @@ size_t tensor_bytes(int64_t rows, int64_t cols) {
 
 }  // namespace
 
+// Kernels do the work of kPieceRows for a piece of fewer.
 int64_t CpuOps::Stage::piece(const Job& job, int threads) const {
   const Product& p = job.product;
   const int64_t pieces = int64_t{threads} * kPiecesPerThread;
-  const auto whole = [](int64_t rows) { return (rows + kPieceRows - 1) / kPieceRows * kPieceRows; };
-  if (p.many()) return std::min<int64_t>(kItemRows, whole((p.outputs + pieces - 1) / pieces));
+  if (p.many())
+    return std::min<int64_t>(kItemRows,
+                             ((p.outputs + pieces - 1) / pieces + kPieceRows - 1) / kPieceRows * kPieceRows);
   const int64_t bytes = std::clamp(weight_bytes / pieces, kPieceBytes, kLargestPiece);
-  return whole(bytes / (p.row_bytes * together) + 1);
+  return std::max<int64_t>(bytes / (p.row_bytes * together) / kPieceRows * kPieceRows, kPieceRows);
 }
 
 CpuOps::Job CpuOps::job(int64_t tokens, const ops::Linear& w) const {

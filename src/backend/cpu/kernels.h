@@ -67,11 +67,13 @@ struct Product {
         steps() * 16 * (6 * sizeof(int32_t) + block / 32 * sizeof(int32_t) + block) + k + 1024;
     const size_t byte_row = k + (2 * blocks() + 2 * (k / cell)) * sizeof(float) + 128;
     const size_t sums = kItemRows * 3 * 2 * kLanes * sizeof(float);
-    const int together = tokens * planes < kItemTokens ? tokens * planes : kItemTokens;
-    const size_t panel_sums = size_t{kItemRows} * together * 3 * sizeof(float);
-    if (panels) return (panel_bytes(kItemRows) + panel_sums + quantised + 63) / 64 * 64;
+    const int together = tokens * planes < kItemTokens ? tokens * planes + 1 : kItemTokens;
+    const size_t waiting = size_t{kItemRows} * together * 3 * sizeof(float);
+    if (panels) return (panel_bytes(kItemRows) + waiting + quantised + 63) / 64 * 64;
     if (bytes && many()) return (kItemRows * byte_row + sums + quantised + 63) / 64 * 64;
-    const size_t rows = many() ? kItemRows * row : bytes ? stage : 4 * row;
+    const size_t floats = (many() ? kItemRows : 0) * chunk() * sizeof(float) + waiting,
+                 general = (many() ? kItemRows : 4) * row;
+    const size_t rows = bytes ? stage : floats > general ? floats : general;
     return (rows + quantised + 63) / 64 * 64;
   }
 };
