@@ -53,6 +53,11 @@ def parsed(command, text):
         raise Failed(f"{shlex.join(command)} printed no JSON but {text[:200]!r}")
 
 
+def plain(command):
+    """-> one line, in which files have their names only: where they lie is nobody's business."""
+    return shlex.join(os.path.basename(word) if os.path.isfile(word) else word for word in command)
+
+
 def warm(path):
     """Reads a file, so that no program is the one that waits for the disk."""
     with open(path, "rb") as file:

@@ -224,7 +224,8 @@ def against(folder, *args, **llama):
     """-> (status, stdout, stderr, report or None, the commands that ran)"""
     out = os.path.join(folder, "new/cpu-test.json")
     p = subprocess.run([sys.executable, SCRIPT, "--llama-bench", pretend(folder, "llama", PRETENDED_LLAMA, **llama),
-                        "--juno", pretend(folder, "juno", PRETENDED_JUNO, " bench"), "--threads", "2", "--out", out, *args],
+                        "--juno", pretend(folder, "juno", PRETENDED_JUNO, " bench"), "--threads", "2", "--out", out,
+                        "--defaults-only", *args],
                        capture_output=True, text=True, timeout=60)
     log = os.path.join(folder, "log")
     ran = [line.split() for line in open(log)] if os.path.exists(log) else []
@@ -241,10 +242,10 @@ def test_bench_against_llama_cpp_takes_turns_and_divides():
         (prompt,) = model["tests"]
         assert [prompt[k] for k in ("test", "tokens", "depth", "batch")] == ["prompt", 512, 0, 1]
         # Round i: 300 i² against 100 i.
-        assert prompt["juno"]["samples"] == [300, 1200, 2700] and prompt["llama_cpp"]["samples"] == [100, 200, 300]
-        assert prompt["ratio"] == {"median": 6, "min": 3, "max": 9, "samples": [3, 6, 9]}, prompt
+        assert prompt["juno"]["samples"] == [300, 1200, 2700] and prompt["others"]["llama.cpp"]["samples"] == [100, 200, 300]
+        assert prompt["ratios"]["llama.cpp"] == {"median": 6, "min": 3, "max": 9, "samples": [3, 6, 9]}, prompt
         assert prompt["juno_bandwidth_share"] == 0.5
-        assert model["first_token_seconds"]["juno"]["min"] > 0 and model["peak_memory_bytes"]["llama_cpp"]["min"] > 1e6
+        assert model["first_token_seconds"]["juno"]["min"] > 0 and model["peak_memory_bytes"]["others"]["llama.cpp"]["min"] > 1e6
         assert report["versions"]["llama_cpp"] == "abc (7)" and report["machine"]["isa"] == "abacus"
         assert len(report["commands"]["juno"]) == 3 and "-fa on" in report["commands"]["llama.cpp"][0]
         assert "6 (3–9)" in out and "abacus" in out, out
@@ -260,8 +261,22 @@ def test_bench_against_llama_cpp_measures_depths_and_batches():
         assert all(r[r.index("-d") + 1] == "64" for r in ran[:2]) and ran[2][ran[2].index("-b") + 1] == ran[3][ran[3].index("-npl") + 1] == "8"
         deep, wide = report["models"][0]["tests"]
         assert (deep["depth"], deep["batch"], wide["depth"], wide["batch"]) == (64, 1, 0, 8)
-        assert wide["ratio"]["median"] == 2  # 20 · 2² against 40
+        assert wide["ratios"]["llama.cpp"]["median"] == 2  # 20 · 2² against 40
         assert "first_token_seconds" not in report["models"][0] and "decode 4 × 8" in out
+
+
+def test_bench_against_llama_cpp_measures_without_repacking_too():
+    with tempfile.TemporaryDirectory() as folder:
+        llama, juno = pretend(folder, "llama", PRETENDED_LLAMA), pretend(folder, "juno", PRETENDED_JUNO, " bench")
+        out = os.path.join(folder, "out.json")
+        p = subprocess.run([sys.executable, SCRIPT, "--llama-bench", llama, "--juno", juno, "-m", LLAMA, "--threads", "2", "-r", "2",
+                            "--tests", "prompt:4", "--speed-only", "--out", out], capture_output=True, text=True, timeout=60)
+        assert p.returncode == 0, p.stderr
+        ran = [line.split() for line in open(os.path.join(folder, "log"))]
+        assert [(r[0], "--repack" in r) for r in ran] == [("juno", False), ("llama", False), ("llama", True)] * 2, ran
+        (test,) = json.load(open(out))["models"][0]["tests"]
+        # Each call of llama is faster than the one before: 100 and 300, 200 and 400.
+        assert [s["median"] for s in test["others"].values()] == [200, 300] and test["best"] == "llama.cpp without repacking"
 
 
 def test_bench_against_llama_cpp_refuses():
