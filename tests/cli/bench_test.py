@@ -13,6 +13,7 @@ import xml.dom.minidom
 from juno import JUNO, SOURCE, environment, main, run
 
 SCRIPT = os.path.join(SOURCE, "bench/against_llama_cpp")
+CONDITIONS = os.path.join(SOURCE, "bench/conditions")
 LLAMA = os.path.join(SOURCE, "tests/data/archs/llama-untied-q8_0.gguf")
 MOE = os.path.join(SOURCE, "tests/data/archs/qwen3moe.gguf")
 TINY = ("-p", "8", "-n", "4", "-d", "0,16", "-b", "1,3", "-r", "2")
@@ -205,7 +206,7 @@ PRETENDED_JUNO = PRETEND + """\
     if sys.argv[1] == "logits": sys.exit(print("0123"))
     speed = (300 if value("-n") == "0" else 20) * calls * calls
     test = dict(tokens_per_second=dict(median=speed), bandwidth_share=.5, multiply_add_share=.25)
-    machine = dict(threads=2, isa="abacus", cpu="a cpu", limits=dict(read_bytes_per_second=1e9, multiply_adds_per_second=1e9))
+    machine = dict(threads={threads} or int(value("--threads")), isa="abacus", cpu="a cpu", limits=dict(read_bytes_per_second=1e9, multiply_adds_per_second=1e9))
     print(json.dumps(dict(versions=dict(juno="1", numerics=1), machine=machine,
                           models=[dict(path=value("-m"), sha256="ff", sha256_of="it", quant="Q", bytes=5, parameters=6, tests=[test])])))
 """
@@ -277,6 +278,46 @@ def test_bench_against_llama_cpp_measures_without_repacking_too():
         (test,) = json.load(open(out))["models"][0]["tests"]
         # Each call of llama is faster than the one before: 100 and 300, 200 and 400.
         assert [s["median"] for s in test["others"].values()] == [200, 300] and test["best"] == "llama.cpp without repacking"
+
+
+def conditions(folder, *args, juno=None):
+    """-> (status, stdout, stderr, report or None)"""
+    out = os.path.join(folder, "conditions.json")
+    p = subprocess.run([sys.executable, CONDITIONS, *args, "--juno", juno or pretend(folder, "juno", PRETENDED_JUNO, " bench", threads=None),
+                        "--out", out], capture_output=True, text=True, timeout=60)
+    return p.returncode, p.stdout, p.stderr, json.load(open(out)) if os.path.exists(out) else None
+
+
+def test_bench_conditions_time_the_first_token_of_the_demo_model():
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err, report = conditions(folder, "start", "-r", "2", "--threads", "1", juno=JUNO)
+        assert status == 0, err
+        assert len(report["seconds"]["samples"]) == 2 and 0 < report["seconds"]["min"] and report["limit"] == 0.15
+        assert ("NOT met" in out) == (report["seconds"]["median"] > 0.15) and report["command"].startswith(os.path.basename(JUNO))
+
+
+def test_bench_conditions_compare_in_turns():
+    with tempfile.TemporaryDirectory() as folder:
+        # Call i of the program has speed 20 i²: with three threads 180, beside the 80 of two.
+        status, out, err, report = conditions(folder, "threads", "-m", LLAMA, "--threads", "2", "-r", "1")
+        assert status == 0, err
+        assert {n: e["ratio"]["median"] for n, e in report["threads"].items()} == {"1": 0.25, "2": 1, "3": 2.25}, report
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err, report = conditions(folder, "neighbour", "-m", LLAMA, "--threads", "1", "-r", "1")
+        assert status == 0 and report["fair_share"] == 0.5 and "met" in out, err
+        assert report["slower_than_fair"]["median"] == 0.125  # 20 alone, 80 of half a processor
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err, report = conditions(folder, "prompts", "-m", LLAMA, "--threads", "2", "-r", "1")
+        assert status == 0 and list(report["prompts"]) == ["1", "2", "3", "5", "17"] and "ratio" in report["prompts"]["17"], err
+
+
+def test_bench_conditions_refuse():
+    with tempfile.TemporaryDirectory() as folder:
+        for args in (("threads",), ("nothing",), ("threads", "-m", LLAMA, "--test", "decode"), ("start", "-r", "0"), ()):
+            status, out, err, report = conditions(folder, *args)
+            assert status == 2 and out == "" and report is None, (args, err)
+        status, _, err, report = conditions(folder, "prompts", "-m", "/nowhere.gguf")
+        assert status == 1 and "/nowhere.gguf" in err and report is None, err
 
 
 def test_bench_against_llama_cpp_refuses():
