@@ -217,7 +217,6 @@ JUNO_BOTH void lay_records(const Product& p, int token, float* rest) {
 }
 
 JUNO_BOTH void lay_row(const Product& p, int item, int plane, const int16_t* q, const float* d) {
-  if (p.panels) return lay_records(p, packed_at(p, item, plane), q, d);
   if (p.bytes) return lay_strip(p, strip(p, item, plane), q, d);
   auto* row_d = reinterpret_cast<float*>(packed_at(p, item, plane));
   auto* row_q = reinterpret_cast<int16_t*>(row_d + p.blocks());
@@ -249,7 +248,7 @@ void pack(const Product& p, int item, std::byte* scratch) {
         x = rest;
       }
       quantise(x, p.k, p.block, q, d);
-      if (tiles) lay_column(p, item, plane, lane, q, d);
+      if (p.many()) lay_column(p, item, plane, lane, q, d);
       else lay_row(p, item, plane, q, d);
     }
   }
