@@ -65,13 +65,13 @@ void generate(const std::string& model, Noted& noted, int prompt, int more) {
 TEST(Launches, OfADecodedTokenAreSevenALayer) {
   Noted noted;
   generate("llama-untied-q8_0", noted, 3, 6);
-  Names expected{"embed",        "matvec_1", "rope_table", "prepare", "attend",
-                 "attend_merge", "matvec_1", "matvec_1",   "matvec_1"};
+  Names expected{"embed",        "matvec_Q8_0_1", "rope_table",    "prepare",      "attend",
+                 "attend_merge", "matvec_Q8_0_1", "matvec_Q8_0_1", "matvec_Q8_0_1"};
   for (int layer = 1; layer < 3; ++layer)
-    for (const char* name :
-         {"matvec_1", "prepare", "attend", "attend_merge", "matvec_1", "matvec_1", "matvec_1"})
+    for (const char* name : {"matvec_Q8_0_1", "prepare", "attend", "attend_merge", "matvec_Q8_0_1",
+                             "matvec_Q8_0_1", "matvec_Q8_0_1"})
       expected.push_back(name);
-  for (const char* name : {"rows", "matvec_1", "argmax"}) expected.push_back(name);
+  for (const char* name : {"rows", "matvec_Q8_0_1", "argmax"}) expected.push_back(name);
   ASSERT_EQ(noted.passes.size(), 2u) << "the prompt and the first token; the others replay";
   Names decode = noted.passes[1];
   if (decode.size() > 2 && decode[1] == "rope_table") std::swap(decode[1], decode[2]);
