@@ -1,28 +1,33 @@
 # Writes revision.cc (src/api/revision.h) at each build, only where something changed:  cmake -Dsource=… -Dto=… -P …
 # Only what the program is made of counts; a change of a test leaves the program the same.
 set(parts src cmake CMakeLists.txt models)
-function(git out)
-  execute_process(COMMAND git -C ${source} ${ARGN} OUTPUT_VARIABLE text ERROR_QUIET RESULT_VARIABLE status
-                  OUTPUT_STRIP_TRAILING_WHITESPACE)
-  if(NOT status EQUAL 0)
-    set(text "unknown")
-  endif()
-  set(${out} "${text}" PARENT_SCOPE)
-endfunction()
-git(commit rev-parse HEAD)
-git(sources rev-parse HEAD:src)
-git(status status --porcelain --untracked-files=all -- ${parts})
+
+# By content, so that it is the same in a checkout and in an archive of it.
+file(GLOB_RECURSE files RELATIVE ${source} ${source}/src/* ${source}/cmake/*.cmake ${source}/models/*)
+list(APPEND files CMakeLists.txt)
+list(SORT files)
+set(sums "")
+foreach(file IN LISTS files)
+  file(SHA256 ${source}/${file} sum)
+  string(APPEND sums "${sum} ${file}\n")
+endforeach()
+string(SHA256 sources "${sums}")
+
+# An archive made by git names its commit in commit.txt.
+file(STRINGS ${source}/cmake/commit.txt commit)
 set(changes "")
-if(status AND NOT commit STREQUAL "unknown")
-  git(difference diff HEAD --binary -- ${parts})
-  git(others ls-files --others --exclude-standard -- ${parts})
-  set(sums "")
-  string(REPLACE "\n" ";" others "${others}")
-  foreach(file IN LISTS others)
-    file(SHA256 ${source}/${file} sum)
-    string(APPEND sums "${sum} ${file}\n")
-  endforeach()
-  string(SHA256 changes "${difference}\n${sums}")
+if(commit MATCHES "Format")
+  execute_process(COMMAND git -C ${source} rev-parse HEAD OUTPUT_VARIABLE commit ERROR_QUIET RESULT_VARIABLE status
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(status EQUAL 0)
+    execute_process(COMMAND git -C ${source} status --porcelain --untracked-files=all -- ${parts}
+                    OUTPUT_VARIABLE changed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(changed)
+      set(changes ${sources})
+    endif()
+  else()
+    set(commit "unknown")
+  endif()
 endif()
 set(text "// SPDX-License-Identifier: Apache-2.0
 // Written by cmake/revision.cmake.

@@ -31,13 +31,18 @@ Json load_average() {
 
 std::string now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
-// Measured before and after the models: the better of both is the limit, for neighbours come and go.
+// Measured before and after the models: the better of both is the limit, for neighbours come and go. Of a
+// card only how fast its memory is.
 class Limits {
  public:
-  Limits(const std::string& isa, int threads) : isa_(isa), threads_(threads) {}
+  explicit Limits(ops::Executor& ops) : ops_(ops) {}
 
   void measure() {
-    rates_.push_back(cpu::measure_rates(isa_, threads_, host_memory().usable() / kProbeMemory));
+    if (ops_.device().memory()) {
+      rates_.push_back({.read = ops_.device().copy_rate()});
+    } else {
+      rates_.push_back(cpu::measure_rates(ops_.isa(), ops_.threads(), host_memory().usable() / kProbeMemory));
+    }
   }
   double read() const { return best(&cpu::Rates::read); }
   double multiply_add() const { return best(&cpu::Rates::multiply_add); }
@@ -59,8 +64,7 @@ class Limits {
     return most;
   }
 
-  std::string isa_;
-  int threads_;
+  ops::Executor& ops_;
   std::vector<cpu::Rates> rates_;
 };
 
@@ -144,8 +148,7 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
     const FpEnv mode;
     const SessionOptions& first = models.front();
     const auto ops = open_executor(first);
-    const bool card = ops->device().memory().has_value();  // whose limits nobody has measured
-    Limits limits(std::string(ops->isa()), ops->threads());
+    Limits limits(*ops);
     Json report = {
         {"juno_bench", kForm},
         {"date", now()},
@@ -159,10 +162,10 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
           {"threads", ops->threads()},
           {"load_average", {{"start", load_average()}}}}},
         {"settings", settings(first, how)}};
-    if (!card) limits.measure();
+    limits.measure();
     Json list = Json::array();
     for (const SessionOptions& model : models) list.push_back(bench_model(model, how));
-    if (!card) limits.measure();
+    limits.measure();
     add_shares(list, limits);
     report["machine"]["load_average"]["end"] = load_average();
     report["machine"]["limits"] = limits.json();

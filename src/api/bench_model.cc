@@ -80,6 +80,12 @@ class ModelBench {
     for (int64_t depth : how_.depths) measure_at(depth);
     report["peak_memory"] = {{"bytes", peak_memory()},
                              {"since", restarted ? "the model was opened" : "the program started"}};
+    Json devices = Json::array();
+    for (const model::Stage& s : parts_->stages)
+      devices.push_back({{"backend", s.ops->backend()},
+                         {"layers", {s.first, s.last}},
+                         {"peak_bytes", s.ops->device().peak()}});
+    report["devices"] = std::move(devices);
     report["declined"] = parts_->snapshot().declined_count();
     report.update(file_hash(options_));
     report["tests"] = std::move(tests_);
@@ -137,7 +143,7 @@ class ModelBench {
     parts_->engine.reset();  // its memory first
     parts_->engine = take(engine::Engine::make(*parts_->model, parts_->stages,
                                                {.context = context,
-                                                .chunk = std::max(options_.chunk, sequences),
+                                                .chunk = std::max(parts_->chunk, sequences),
                                                 .sequences = sequences,
                                                 .vocab = parts_->tokenizer->size()}));
     kept_.assign(1, {});

@@ -65,7 +65,7 @@ class Verifier {
       reasons_.push_back(
           fmt::format("stale: it was made at commit {}, whose sources are not those of this program ({})",
                       text("/build/commit"), now.at("commit").get<std::string>()));
-    if (text("/build/sources") == "unknown")
+    if (text("/build/commit") == "unknown")
       reasons_.push_back("foreign: its program does not know its commit");
     if (!text("/build/changes").empty())
       reasons_.push_back("stale: its program held changes that were not committed");

@@ -11,8 +11,7 @@ namespace juno::api {
 
 inline constexpr int kGateForm = 1;
 
-// {commit, sources, changes, juno, numerics, compiler}: sources is git's name of the folder src, changes the
-// SHA-256 of what was not committed, "" for nothing.
+// {commit, sources, changes, juno, numerics, compiler}, the first three as in api/revision.h.
 nlohmann::ordered_json build_json();
 
 // Adds "checksum": the SHA-256 of the report's canonical text (keys in order, no blanks), without itself.

@@ -66,7 +66,7 @@ gguf::Reader open_file(const SessionOptions& o) {
 }
 
 Opened open_parts(const SessionOptions& options) {
-  if (options.chunk < 1) fail(Code::kUsage, "[api] a chunk of {} tokens: at least 1", options.chunk);
+  if (options.chunk < 0) fail(Code::kUsage, "[api] a chunk of {} tokens: at least 1", options.chunk);
   Opened parts;
   gguf::Reader file = open_file(options);
   const int64_t trained = take(model::check_model(file, 0, Log{})).trained_context;
@@ -85,7 +85,7 @@ Opened open_parts(const SessionOptions& options) {
       take(model::load_model(std::move(file), context, std::move(devices), options.log)));
   take(named(parts.tokenizer->fit_embedding(parts.model->config.vocab, log), parts.model->file.name()));
   parts.prompt = std::make_unique<Prompt>(parts.model->file, *parts.tokenizer, options.chat_template, log);
-  parts.chunk = static_cast<int>(std::min<int64_t>(options.chunk, context));
+  parts.chunk = placement.chunk;
   parts.engine = take(
       engine::Engine::make(*parts.model, parts.stages,
                            {.context = context, .chunk = parts.chunk, .vocab = parts.tokenizer->size()}));

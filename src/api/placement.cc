@@ -18,7 +18,7 @@ namespace {
 
 using Stages = std::vector<model::Stage>;
 
-constexpr uint64_t kSpare = uint64_t{128} << 20;  // of a card, for what its driver takes later
+constexpr int kChunk = 64, kCardChunk = 512;  // tokens of a step, on a CPU and where a card takes part
 
 ops::Activations profile(const std::string& name) {
   if (name == "int8") return ops::Activations::kInt8;
@@ -27,8 +27,11 @@ ops::Activations profile(const std::string& name) {
 }
 
 Result<std::unique_ptr<ops::Executor>> open_one(const std::string& name, const SessionOptions& o) {
-  return open_backend(
-      name, {.threads = o.threads, .isa = o.isa, .activations = profile(o.activations), .log = o.log});
+  return open_backend(name, {.threads = o.threads,
+                             .isa = o.isa,
+                             .activations = profile(o.activations),
+                             .pool = o.pool,
+                             .log = o.log});
 }
 
 struct Card {
@@ -62,9 +65,7 @@ class Placer {
       : file_(file), options_(options) {
     const model::Config config = take(model::check_model(file, context, Log{}));
     layers_ = config.layers;
-    how_ = {.context = context,
-            .chunk = static_cast<int>(std::min<int64_t>(options.chunk, context)),
-            .sequences = 1};
+    context_ = context;
   }
 
   Placement run() {
@@ -74,6 +75,7 @@ class Placer {
     open_cards(card);
     choose();
     say();
+    placement_.chunk = how(placement_.stages).chunk;
     std::erase_if(placement_.executors, [&](const auto& op) {  // a card that got no layer
       return std::ranges::none_of(placement_.stages,
                                   [&](const model::Stage& s) { return s.ops == op.get(); });
@@ -97,10 +99,19 @@ class Placer {
     return card.name;
   }
 
+  engine::EngineOptions how(const Stages& stages) const {
+    const bool card = std::ranges::any_of(
+        stages, [](const model::Stage& s) { return s.ops->device().memory().has_value(); });
+    const int chunk = options_.chunk > 0 ? options_.chunk : card ? kCardChunk : kChunk;
+    return {
+        .context = context_, .chunk = static_cast<int>(std::min<int64_t>(chunk, context_)), .sequences = 1};
+  }
+
   Placement on_one(const std::string& name) {
     placement_.executors.push_back(take(open_one(name, options_)));
     placement_.stages = {{placement_.executors.back().get(), 0, layers_}};
-    placement_.estimates = estimate(file_, placement_.stages, how_);
+    placement_.estimates = estimate(file_, placement_.stages, how(placement_.stages));
+    placement_.chunk = how(placement_.stages).chunk;
     return std::move(placement_);
   }
 
@@ -147,7 +158,7 @@ class Placer {
     for (size_t i = 0; i < stages.size(); ++i) {
       const auto memory = stages[i].ops->device().memory();
       if (!memory) continue;
-      const uint64_t free = memory->free > kSpare ? memory->free - kSpare : 0;
+      const uint64_t free = memory->free > kCardSpare ? memory->free - kCardSpare : 0;
       if (sizes[i].total() > free) most = std::max(most, sizes[i].total() - free);
     }
     return most;
@@ -155,7 +166,7 @@ class Placer {
 
   bool try_layers(int count) {
     Stages stages = spread(count);
-    std::vector<Estimate> sizes = estimate(file_, stages, how_);
+    std::vector<Estimate> sizes = estimate(file_, stages, how(stages));
     const uint64_t lacks = missing(stages, sizes);
     if (lacks == 0 || placement_.stages.empty()) {
       placement_.stages = std::move(stages);
@@ -203,12 +214,12 @@ class Placer {
     for (size_t i = 0; i < placement_.stages.size(); ++i) {
       const model::Stage& s = placement_.stages[i];
       const auto memory = s.ops->device().memory();
-      if (!memory || placement_.estimates[i].total() + kSpare <= memory->free) continue;
+      if (!memory || placement_.estimates[i].total() + kCardSpare <= memory->free) continue;
       const Estimate& e = placement_.estimates[i];
       fail(Code::kDevice,
            "[api] {}: layers {} to {} need {} bytes on {} ({} of weights, {} of keys and values, {} to work "
            "in), and {} besides; {} are free",
-           file_.name(), s.first, s.last - 1, e.total(), shown(*s.ops), e.weights, e.kv, e.work, kSpare,
+           file_.name(), s.first, s.last - 1, e.total(), shown(*s.ops), e.weights, e.kv, e.work, kCardSpare,
            memory->free);
     }
     fail(Code::kDevice, "[api] {}: the layers do not fit", file_.name());
@@ -236,8 +247,8 @@ class Placer {
 
   gguf::Reader& file_;
   const SessionOptions& options_;
+  int64_t context_ = 0;
   int layers_ = 0;
-  engine::EngineOptions how_;
   std::unique_ptr<ops::Executor> first_;  // card, where it had to be opened to choose it
   size_t cards_ = 0;
   std::string none_fits_;

@@ -24,7 +24,12 @@ struct Placement {
   std::vector<std::unique_ptr<ops::Executor>> executors;
   std::vector<model::Stage> stages;  // each with an executor of the list
   std::vector<Estimate> estimates;   // of each stage
+  int chunk = 0;                     // tokens of a step
 };
+
+// Of a card, what is left free: its driver takes some later, and so do kernels for what one step hands the
+// next.
+inline constexpr uint64_t kCardSpare = uint64_t{256} << 20;
 
 // Opens what the options ask for and spreads the layers: backend "auto" tries the cards and says in one line
 // what it took and why. Fails with kDevice where a device that was asked for cannot be used, or the memory

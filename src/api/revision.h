@@ -6,8 +6,8 @@ namespace juno::api {
 
 struct Revision {
   const char* commit;   // git's name of it; "unknown" outside a repository
-  const char* sources;  // git's name of the folder src in that commit
-  const char* changes;  // SHA-256 of what src and the build's own files held besides; "" for nothing
+  const char* sources;  // SHA-256 of what the program is made of, as it was built
+  const char* changes;  // the same where it was not as committed, else ""
 };
 
 const Revision& revision();

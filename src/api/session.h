@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/recorder.h"
+#include "base/thread_pool.h"
 #include "engine/sampling.h"
 #include "engine/sequence.h"
 
@@ -38,7 +39,8 @@ struct SessionOptions {
   std::vector<double> gpu_split;     // shares of several cards in those layers; empty: one card
   std::string isa;                   // "": the best one
   std::string activations = "int8";  // or int8x2 (docs/numerics.md §2)
-  int chunk = 64;                    // prompt tokens of one forward pass; never changes a bit
+  std::shared_ptr<ThreadPool> pool;  // the CPU's, shared by several sessions; null: this session's own
+  int chunk = 0;                     // prompt tokens of one forward pass; 0: what suits the device
   std::string chat_template;         // a built-in name or a file; "": the model's own
   Log log;
 };

@@ -14,9 +14,9 @@ namespace {
 using Opened = Result<std::unique_ptr<ops::Executor>>;
 
 Opened open_cpu_backend(const BackendOptions& options) {
-  Opened opened = cpu::open_cpu({options.threads, options.isa, options.activations});
+  Opened opened = cpu::open_cpu({options.threads, options.isa, options.activations, options.pool});
   if (!opened) return opened;
-  const std::string why = options.threads > 0 ? "as asked" : cpu_limits().text();
+  const std::string why = options.pool || options.threads > 0 ? "as asked" : cpu_limits().text();
   options.log.info("[backend] cpu, {}, {} threads: {}", (*opened)->isa(), (*opened)->threads(), why);
   return opened;
 }

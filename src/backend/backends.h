@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "base/thread_pool.h"
 #include "ops/executor.h"
 
 namespace juno {
@@ -16,6 +17,7 @@ struct BackendOptions {
   std::string isa;  // instruction set of the CPU backend; empty: the fastest
   int device = 0;   // which of several alike
   ops::Activations activations = ops::Activations::kInt8;
+  std::shared_ptr<ThreadPool> pool;  // the CPU's, if several models share one
   Log log;
 };
 

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "api/gate_report.h"
 #include "cli/format.h"

@@ -68,8 +68,9 @@ void add_model_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--isa", o.session.isa, "Instruction set of the kernels; without it, the best this CPU has")
       ->check(CLI::IsMember(api::instruction_sets()));
   app.add_option("--chunk", o.session.chunk,
-                 "Prompt tokens of one forward pass: more take more memory, never another result")
-      ->transform(in_range(int64_t{1}, int64_t{4096}));
+                 "Prompt tokens of one forward pass, 0: 64, with a GPU 512; more take more memory, never "
+                 "another result")
+      ->transform(in_range(int64_t{0}, int64_t{4096}));
   auto* cpu = app.add_flag("--cpu", o.cpu, "Run on the CPU");
   app.add_flag("--gpu", o.gpu, "Run on a GPU, or end with status 69 and the reason")->excludes(cpu);
   app.add_option("--gpu-layers", o.session.gpu_layers,

@@ -95,6 +95,9 @@ class Executor : public Ops {
   Tensor rows(const Tensor& x, const Tensor& index) override;
   Routes route(const Tensor& logits, const Router& how) override;
   Tensor experts(const Tensor& x, const Experts& w, const Routes& routes) override;
+  void linear_each(const Tensor& x, std::span<const Linear* const> w, std::span<Tensor> y) override;
+  Tensor gated_linear(Act act, const Tensor& x, const Linear& gate, const Linear& up) override;
+  Tensor add_linear(const Tensor& a, const Tensor& x, const Linear& w) override;
 
  protected:
   struct Attend {
@@ -105,6 +108,17 @@ class Executor : public Ops {
     int kv_heads() const { return static_cast<int>(k.cols() / how.key_dim); }
   };
 
+  // A composite: products of one x, and what follows them. `y` has one tensor for each of `w`, but one in all
+  // where a gate and what it gates become one.
+  struct Products {
+    const Tensor& x;
+    std::span<const Linear* const> w;
+    std::span<const Tensor> y;
+    const Act* gated = nullptr;    // y = act(x · w[0]) ∘ (x · w[1])
+    const Tensor* plus = nullptr;  // y = plus + x · w[0]
+  };
+  static constexpr size_t kMostProducts = 4;  // of one x
+
   Executor(std::unique_ptr<Device> device, Activations activations);
 
   bool planning() const { return arena_.measuring(); }  // kernels are off, memory is not there
@@ -113,11 +127,15 @@ class Executor : public Ops {
 
   // Temporary memory of a kernel, reserved around its call; it must not shrink when there are more tokens.
   virtual size_t linear_scratch(const Tensor& /*x*/, const Linear& /*w*/) const { return 0; }
+  virtual size_t products_scratch(const Products& /*p*/) const { return 0; }
   virtual size_t attention_scratch(const Attend& /*a*/) const { return 0; }
   virtual size_t experts_scratch(const Tensor& /*x*/, const Experts& /*w*/, int /*top_k*/) const { return 0; }
 
   virtual void do_embed(const Tensor& y, const Tensor& table, const Tensor& tokens) = 0;
   virtual void do_linear(const Tensor& y, const Tensor& x, const Linear& w, std::byte* scratch) = 0;
+  // Composites are taken apart into plain verbs unless a backend fuses them.
+  virtual bool fuses() const { return false; }
+  virtual void do_products(const Products& /*p*/, std::byte* /*scratch*/) {}
   virtual void do_norm(const Tensor& y, const Tensor& x, const Norm& w) = 0;
   // table [tokens, 2*pairs]: the cosines of a position's pairs, then the sines (ops/rope_table.h).
   virtual void do_rope_table(const Tensor& table, const Rope& rope, const Tensor& positions) = 0;
@@ -142,6 +160,7 @@ class Executor : public Ops {
   };
 
   Tensor make(int64_t rows, int64_t cols, DType dtype = DType::kF32);
+  void launch_products(const Products& p);
   Tensor rope_table(const Rope& rope);
   template <class Kernel>
   void launch(Verb verb, size_t scratch, Kernel&& kernel);

@@ -178,6 +178,10 @@ Status cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t byte
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return kGood;
 }
+Status cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, void*) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return 0;
+}
 Status cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void*) {
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
   return kGood;

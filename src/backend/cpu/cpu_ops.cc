@@ -39,15 +39,21 @@ Result<std::unique_ptr<ops::Executor>> open_cpu(const CpuOptions& options) {
   return guard([&]() -> std::unique_ptr<ops::Executor> {
     if (options.threads < 0 || options.threads > kMaxThreads)
       fail(Code::kUsage, "[backend/cpu] {} threads: 1 to {} are possible", options.threads, kMaxThreads);
-    const int threads = options.threads > 0 ? options.threads : cpu_limits().threads();
-    return std::make_unique<CpuOps>(threads, choose(options.isa), options.activations);
+    const Isa& isa = choose(options.isa);
+    std::shared_ptr<ThreadPool> pool = options.pool;
+    const int allowed = cpu_limits().threads(), threads = options.threads > 0 ? options.threads : allowed;
+    if (!pool) pool = std::make_shared<ThreadPool>(threads, allowed);
+    else if (options.threads > 0 && options.threads != pool->threads())
+      fail(Code::kUsage, "[backend/cpu] {} threads, but the pool that is shared has {}", threads,
+           pool->threads());
+    return std::make_unique<CpuOps>(std::move(pool), isa, options.activations);
   });
 }
 
-CpuOps::CpuOps(int threads, const Isa& isa, ops::Activations activations)
+CpuOps::CpuOps(std::shared_ptr<ThreadPool> pool, const Isa& isa, ops::Activations activations)
     : Executor(std::make_unique<ops::HostDevice>(), activations),
       kernels_(isa.kernels()),
-      pool_(threads, cpu_limits().threads()) {}
+      pool_(std::move(pool)) {}
 
 void CpuOps::do_embed(const Tensor& y, const Tensor& table, const Tensor& tokens) {
   const quant::FormatInfo& format = ops::format_of(table);

@@ -107,6 +107,13 @@ struct Kernels {
   void (*pack)(const Product& p, int item, std::byte* scratch);
   size_t (*attend_scratch)(int heads, int key_dim, int value_dim);
   void (*attend)(const AttentionItem& item, std::byte* scratch);
+  // The same in parts: chunk after chunk, in any order, then merged in theirs. A part and what is kept take
+  // rows * heads states of attend_state floats each.
+  int (*attend_state)(int value_dim);
+  void (*attend_part)(const AttentionItem& item, int32_t chunk, int32_t next, float* part,
+                      std::byte* scratch);
+  void (*attend_merge)(const AttentionItem& item, int32_t first, int32_t last, float* parts, float* kept);
+  void (*attend_end)(const AttentionItem& item, float* kept);
   void (*store_f16)(uint16_t* to, const float* from, int64_t n);
   void (*norm)(float* y, const float* x, int64_t runs, const NormRun& w);
   // x [heads, head_dim] of one token; turn [2*pairs].

@@ -25,6 +25,7 @@ class GpuDevice final : public ops::Device {
   std::optional<ops::CardMemory> memory() const override;
   uint64_t held() const override { return runtime_->held(); }
   uint64_t peak() const override { return runtime_->peak(); }
+  double copy_rate() override { return runtime_->copy_rate(); }
   ops::DeviceInfo info() const override { return runtime_->info(); }
   Traffic traffic() const override { return runtime_->traffic(); }
   void write(const Tensor& to, const void* from) override;

@@ -56,6 +56,9 @@ class Runtime {
   virtual void read(void* to, const void* from, size_t bytes) = 0;
   virtual void wait() = 0;
 
+  // Bytes a second, read and written, of a large copy in the device's memory; 0 where that says nothing.
+  virtual double copy_rate() { return 0; }
+
   virtual void launch(const Launch& launch) = 0;
   virtual std::unique_ptr<Graph> capture(std::span<const Launch> launches) = 0;
   virtual void replay(Graph& graph) = 0;

@@ -70,7 +70,8 @@ Tensor mlp(Layer& l, const Tensor& x) {
 TEST(Fuse, MakesFiveStepsOfALayerOfLlama) {
   Layer l;
   const Tensor h = l.norm(l.start, kDim);
-  const Tensor q = l.rope(l.linear(h, kHeads * kHead)), k = l.rope(l.linear(h, kHead)), v = l.linear(h, kHead);
+  const Tensor q = l.rope(l.linear(h, kHeads * kHead)), k = l.rope(l.linear(h, kHead)),
+               v = l.linear(h, kHead);
   Tensor x = l.element(Elementwise::kAdd, l.start, l.linear(l.attention(q, k, v), kDim));
   l.end(mlp(l, x));
   const Steps steps = fuse(l.steps, {l.start});

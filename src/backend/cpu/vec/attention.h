@@ -43,15 +43,26 @@ size_t attend_scratch(int heads, int key_dim, int value_dim) {
 // 2^n for n <= 0, 0 below 2^-100.
 JUNO_BOTH float power(int32_t n) { return n < -100 ? 0.0f : float_of(static_cast<uint32_t>(n + 127) << 23); }
 
-JUNO_BOTH void widen_chunk(const AttentionItem& a, const Work& work, int32_t c, int slots) {
-  const int64_t row = (static_cast<int64_t>(a.pages[c]) * a.kv_heads + a.kv_head) * kSlots;
-  const uint16_t* keys = a.keys + row * a.key_dim;
-  const uint16_t* values = a.values + row * a.value_dim;
+// The first row of chunk c in keys and values.
+JUNO_BOTH int64_t chunk_row(const AttentionItem& a, int32_t c) {
+  return (static_cast<int64_t>(a.pages[c]) * a.kv_heads + a.kv_head) * kSlots;
+}
+
+JUNO_BOTH void ask(const uint16_t* from, int elements) {
+  for (int i = 0; i < elements; i += 32) __builtin_prefetch(from + i);
+}
+
+// While keys are turned their values are asked for, and then the keys of chunk `next`.
+JUNO_BOTH void widen_chunk(const AttentionItem& a, const Work& work, int32_t c, int32_t next, int slots) {
+  const uint16_t* keys = a.keys + chunk_row(a, c) * a.key_dim;
+  const uint16_t* values = a.values + chunk_row(a, c) * a.value_dim;
+  const uint16_t* ahead = a.keys + chunk_row(a, next) * a.key_dim;
   const int width = padded(a.value_dim);
   int whole = 0;  // elements of keys turned eight at a time; a page always has all its slots
   for (; whole + 8 <= a.key_dim; whole += 8) {
     for (int s = 0; s < slots; s += kLanes) {
       Lanes columns[8];
+      ask(values + s * a.value_dim + whole * kLanes, 8 * kLanes);
       load_columns(keys + s * a.key_dim + whole, a.key_dim, columns);
       for (int i = 0; i < 8; ++i) store(work.keys + (whole + i) * kSlots + s, columns[i]);
     }
@@ -59,24 +70,44 @@ JUNO_BOTH void widen_chunk(const AttentionItem& a, const Work& work, int32_t c, 
   for (int s = 0; s < slots; ++s) {
     for (int i = whole; i < a.key_dim; ++i) work.keys[i * kSlots + s] = f16_to_f32(keys[s * a.key_dim + i]);
     const uint16_t* value = values + s * a.value_dim;
+    ask(ahead + s * a.key_dim, a.key_dim);
     int d = 0;
     for (; d + kLanes <= a.value_dim; d += kLanes) store(work.values + s * width + d, load_f16(value + d));
     for (; d < a.value_dim; ++d) work.values[s * width + d] = f16_to_f32(value[d]);
   }
 }
 
+// Sixteen slots: kCount runs of the dot product with q, side by side so that they need not wait for each
+// other.
+template <int kCount>
+JUNO_BOTH void add_runs(const float* q, const float* keys, Lanes* runs) {
+  Lanes sums[kCount];
+  for (Lanes& sum : sums) sum = all(0);
+#pragma GCC unroll 8
+  for (int i = 0; i < kRun; ++i)
+#pragma GCC unroll 8
+    for (int r = 0; r < kCount; ++r) {
+      const int at = r * kRun + i;
+      sums[r] = fma(all(q[at]), load(keys + at * kSlots), sums[r]);
+    }
+  for (int r = 0; r < kCount; ++r) runs[r] = sums[r];
+}
+
 // dots[s] = q · key of slot s, for sixteen slots.
 JUNO_BOTH void dots16(const AttentionItem& a, const float* q, const float* keys, float* dots) {
   Lanes runs[kMaxRuns];
-  int count = 1;
+  const int whole = a.key_dim / kRun;
+  int count = 1, r = 0;
   while (count * kRun < a.key_dim) count *= 2;
-  for (int r = 0; r < count; ++r) {
+  for (; r + kTileRows <= whole; r += kTileRows)
+    add_runs<kTileRows>(q + r * kRun, keys + r * kRun * kSlots, runs + r);
+  for (; r < whole; ++r) add_runs<1>(q + r * kRun, keys + r * kRun * kSlots, runs + r);
+  for (; r < count; ++r) {
     runs[r] = all(0);
-    for (int i = r * kRun; i < (r + 1) * kRun && i < a.key_dim; ++i)
-      runs[r] = fma(all(q[i]), load(keys + i * kSlots), runs[r]);
+    for (int i = r * kRun; i < a.key_dim; ++i) runs[r] = fma(all(q[i]), load(keys + i * kSlots), runs[r]);
   }
   for (count /= 2; count > 0; count /= 2)
-    for (int r = 0; r < count; ++r) runs[r] = add(runs[r], runs[r + count]);
+    for (r = 0; r < count; ++r) runs[r] = add(runs[r], runs[r + count]);
   store(dots, runs[0]);
 }
 
@@ -143,45 +174,109 @@ JUNO_BOTH int32_t first_seen(const AttentionItem& a, int32_t position) {
   return a.window != 0 && position - a.window + 1 > 0 ? position - a.window + 1 : 0;
 }
 
-// Chunk c for all query rows that see some of it.
-JUNO_BOTH void attend_rows(const AttentionItem& a, const Work& work, int32_t c) {
+// What is kept of a query row and head, one after the other.
+int attend_state(int value_dim) { return 16 + padded(value_dim); }
+JUNO_BOTH int state_floats(const AttentionItem& a) { return 16 + padded(a.value_dim); }
+JUNO_BOTH State load_state(float* at) { return {static_cast<int32_t>(bits_of(at[0])), at[1], at + 16}; }
+JUNO_BOTH void store_state(float* at, const State& state) {
+  at[0] = float_of(static_cast<uint32_t>(state.n));
+  at[1] = state.l;
+}
+
+// Which slots of chunk c row r sees: none where begin >= end.
+struct Seen {
+  int begin, end;
+  bool first;  // whether no chunk before it is seen
+};
+JUNO_BOTH Seen seen(const AttentionItem& a, int32_t c, int r) {
+  const int32_t position = a.position + r, from = first_seen(a, position), start = c * kSlots;
+  return {from > start ? from - start : 0, position - start + 1 < kSlots ? position - start + 1 : kSlots,
+          start <= from};
+}
+
+// Chunk c for all query rows that see some of it: apart, or after the chunks before it.
+template <bool kApart>
+JUNO_BOTH void attend_rows(const AttentionItem& a, const Work& work, int32_t c, float* kept) {
   const int width = padded(a.value_dim);
-  const int32_t start = c * kSlots;
   for (int r = 0; r < a.rows; ++r) {
-    const int32_t position = a.position + r, first = first_seen(a, position);
-    if (start > position || start + kSlots <= first) continue;
-    const int begin = first > start ? first - start : 0;
-    const int end = position - start + 1 < kSlots ? position - start + 1 : kSlots;
+    const Seen see = seen(a, c, r);
+    if (see.begin >= see.end) continue;
     for (int h = 0; h < a.heads; ++h) {
-      float* kept = work.states + (r * a.heads + h) * (16 + width);
-      State all{static_cast<int32_t>(bits_of(kept[0])), kept[1], kept + 16};
+      float* at = kept + (r * a.heads + h) * state_floats(a);
       const float* q = a.q + r * a.q_stride + h * a.key_dim;
-      if (start <= first) {
-        attend_chunk(a, work, q, begin, end, all);
+      State all = load_state(at);
+      if (kApart || see.first) {
+        attend_chunk(a, work, q, see.begin, see.end, all);
       } else {
         State chunk{0, 0, work.chunk};
-        attend_chunk(a, work, q, begin, end, chunk);
+        attend_chunk(a, work, q, see.begin, see.end, chunk);
         merge(all, chunk, width);
       }
-      kept[0] = float_of(static_cast<uint32_t>(all.n));
-      kept[1] = all.l;
+      store_state(at, all);
+    }
+  }
+}
+
+JUNO_BOTH int slots_of(const AttentionItem& a, int32_t c) {
+  const int32_t slots = a.position + a.rows - c * kSlots;
+  return slots < kSlots ? slots : kSlots;
+}
+
+JUNO_BOTH void clear_values(const AttentionItem& a, const Work& work) {
+  if (padded(a.value_dim) == a.value_dim) return;
+  for (int i = 0; i < kSlots * padded(a.value_dim); ++i) work.values[i] = 0;
+}
+
+// y from what the chunks came to.
+void attend_end(const AttentionItem& a, float* kept) {
+  for (int r = 0; r < a.rows; ++r) {
+    for (int h = 0; h < a.heads; ++h) {
+      const float* at = kept + (r * a.heads + h) * state_floats(a);
+      float* y = a.y + r * a.y_stride + h * a.value_dim;
+      for (int d = 0; d < a.value_dim; ++d) y[d] = at[16 + d] / at[1];
     }
   }
 }
 
 void attend(const AttentionItem& a, std::byte* scratch) {
   const Work work(a, scratch);
-  const int32_t last = a.position + a.rows - 1;
-  for (int i = 0; i < kSlots * padded(a.value_dim); ++i) work.values[i] = 0;
-  for (int32_t c = first_seen(a, a.position) / kSlots; c <= last / kSlots; ++c) {
-    widen_chunk(a, work, c, last - c * kSlots + 1 < kSlots ? last - c * kSlots + 1 : kSlots);
-    attend_rows(a, work, c);
+  clear_values(a, work);
+  const int32_t last = (a.position + a.rows - 1) / kSlots;
+  for (int32_t c = first_seen(a, a.position) / kSlots; c <= last; ++c) {
+    widen_chunk(a, work, c, c < last ? c + 1 : c, slots_of(a, c));
+    attend_rows<false>(a, work, c, work.states);
   }
-  for (int r = 0; r < a.rows; ++r) {
-    for (int h = 0; h < a.heads; ++h) {
-      const float* kept = work.states + (r * a.heads + h) * (16 + padded(a.value_dim));
-      float* y = a.y + r * a.y_stride + h * a.value_dim;
-      for (int d = 0; d < a.value_dim; ++d) y[d] = kept[16 + d] / kept[1];
+  attend_end(a, work.states);
+}
+
+// Chunk c alone, to be merged later. `next` is a chunk that may be wanted soon.
+void attend_part(const AttentionItem& a, int32_t c, int32_t next, float* part, std::byte* scratch) {
+  const Work work(a, scratch);
+  clear_values(a, work);
+  widen_chunk(a, work, c, next, slots_of(a, c));
+  attend_rows<true>(a, work, c, part);
+}
+
+// Chunks [first, last), each a part, into what those before them came to.
+void attend_merge(const AttentionItem& a, int32_t first, int32_t last, float* parts, float* kept) {
+  const int floats = state_floats(a);
+  for (int32_t c = first; c < last; ++c) {
+    for (int r = 0; r < a.rows; ++r) {
+      const Seen see = seen(a, c, r);
+      for (int h = 0; h < a.heads; ++h, parts += floats) {
+        if (see.begin >= see.end) continue;
+        float* at = kept + (r * a.heads + h) * floats;
+        State all = load_state(at);
+        const State part = load_state(parts);
+        if (see.first) {
+          for (int d = 0; d < padded(a.value_dim); ++d) all.o[d] = part.o[d];
+          all.n = part.n;
+          all.l = part.l;
+        } else {
+          merge(all, part, padded(a.value_dim));
+        }
+        store_state(at, all);
+      }
     }
   }
 }

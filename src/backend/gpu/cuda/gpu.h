@@ -4,7 +4,6 @@
 #pragma once
 #define JUNO_BOTH __host__ __device__ __forceinline__
 #define JUNO_GPU __device__ __forceinline__
-#define JUNO_GPU_APART __device__ __noinline__  // with registers of its own
 #define JUNO_UNROLL _Pragma("unroll")
 #define JUNO_PRAGMA(text) _Pragma(#text)
 #define JUNO_UNROLL_BY(n) JUNO_PRAGMA(unroll n)

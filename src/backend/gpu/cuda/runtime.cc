@@ -59,6 +59,7 @@ class CudaRuntime final : public Runtime {
   void write(void* to, const void* from, size_t bytes) override;
   void read(void* to, const void* from, size_t bytes) override;
   void wait() override;
+  double copy_rate() override;
   void launch(const Launch& launch) override;
   std::unique_ptr<gpu::Graph> capture(std::span<const Launch> launches) override;
   void replay(gpu::Graph& graph) override;
@@ -288,6 +289,32 @@ void CudaRuntime::wait() {
   enter();
   check(driver_.cuStreamSynchronize(stream_), "running kernels");
   small_.used = 0;
+}
+
+double CudaRuntime::copy_rate() {
+  constexpr int kTimes = 4;
+  constexpr size_t kMost = size_t{1} << 30;
+  const size_t bytes = std::min<size_t>(kMost, memory().free / 4);
+  void* const to = take(allocate(bytes));
+  void* const from = take(allocate(bytes));
+  float best = 0;  // milliseconds
+  Event begin = nullptr, end = nullptr;
+  check(driver_.cuEventCreate(&begin, 0), "making an event");
+  check(driver_.cuEventCreate(&end, 0), "making an event");
+  for (int i = 0; i < kTimes; ++i) {
+    float time = 0;
+    check(driver_.cuEventRecord(begin, stream_), "measuring a copy");
+    check(driver_.cuMemcpyDtoDAsync_v2(address(to), address(from), bytes, stream_), "measuring a copy");
+    check(driver_.cuEventRecord(end, stream_), "measuring a copy");
+    check(driver_.cuEventSynchronize(end), "measuring a copy");
+    check(driver_.cuEventElapsedTime(&time, begin, end), "measuring a copy");
+    if (i == 1 || time < best) best = time;  // the first one warms up
+  }
+  driver_.cuEventDestroy_v2(begin);
+  driver_.cuEventDestroy_v2(end);
+  release(to);
+  release(from);
+  return best > 0 ? 2.0 * static_cast<double>(bytes) / (static_cast<double>(best) / 1e3) : 0;
 }
 
 void CudaRuntime::launch(const Launch& launch) {

@@ -3,7 +3,6 @@
 // meeting. See cuda/gpu.h for what each word means.
 #pragma once
 #define JUNO_GPU inline
-#define JUNO_GPU_APART inline
 #define JUNO_UNROLL
 #define JUNO_UNROLL_BY(n)
 

@@ -75,18 +75,29 @@ JUNO_BOTH uint64_t row_offset(int p, int64_t rows, int64_t cols, int64_t row) {
          static_cast<uint64_t>((row / kStrip * units * kStrip + row % kStrip) * plane.bytes);
 }
 
+// All planes' offsets are constants times numbers of cells, so they are worked out without arrays, which a
+// GPU would put into memory.
+template <class F, int p = 0>
+JUNO_BOTH void set_planes(LanePlanes& to, const uint8_t* plane, uint64_t strips, int64_t cols, int64_t row) {
+  if constexpr (p < kPlaneCount<F>) {
+    constexpr Plane kPlane = Layout<F>::planes().at[p];
+    const uint64_t strip_bytes = static_cast<uint64_t>(cols / kPlane.elements) * (kStrip * kPlane.bytes);
+    to.at[p] = plane + static_cast<uint64_t>(row / kStrip) * strip_bytes + row % kStrip * kPlane.bytes;
+    set_planes<F, p + 1>(to, plane + round_up(strips * strip_bytes, 256), strips, cols, row);
+  }
+}
 template <class F>
 JUNO_BOTH LanePlanes lane_planes(const uint8_t* matrix, int64_t rows, int64_t cols, int64_t row) {
   LanePlanes planes = {};
-  JUNO_UNROLL
-  for (int p = 0; p < kPlaneCount<F>; ++p) planes.at[p] = matrix + row_offset<F>(p, rows, cols, row);
+  set_planes<F>(planes, matrix, (static_cast<uint64_t>(rows) + kStrip - 1) / kStrip, cols, row);
   return planes;
 }
 
 // Unit i of plane p in a lane's row.
-template <class F>
-JUNO_BOTH const uint8_t* unit(const LanePlanes& planes, int p, int i) {
-  return planes.at[p] + static_cast<int64_t>(i) * (kStrip * Layout<F>::planes().at[p].bytes);
+template <class F, int p>
+JUNO_BOTH const uint8_t* unit(const LanePlanes& planes, int i) {
+  constexpr int kBytes = kStrip * Layout<F>::planes().at[p].bytes;
+  return planes.at[p] + static_cast<int64_t>(i) * kBytes;
 }
 
 // ---- how quants are packed -------------------------------------------------------------------------------
@@ -205,8 +216,8 @@ struct Layout<quant::Q8_0> : Of32<quant::Q8_0, 0> {
     for (int i = 0; i < 16; ++i) to[i] = static_cast<uint8_t>(b.q[plane * 16 + i]);
   }
   JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
-    return {stream16(unit<quant::Q8_0>(p, 0, cell)), stream16(unit<quant::Q8_0>(p, 1, cell)),
-            constant2(unit<quant::Q8_0>(p, 2, cell))};
+    return {stream16(unit<quant::Q8_0, 0>(p, cell)), stream16(unit<quant::Q8_0, 1>(p, cell)),
+            constant2(unit<quant::Q8_0, 2>(p, cell))};
   }
   JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
@@ -234,7 +245,7 @@ struct Layout<quant::Q4_0> : Of32<quant::Q4_0, 8> {
     put_nibbles([&](int i) { return quant::nibble32(b.q, i); }, to);
   }
   JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
-    return {stream16(unit<F>(p, 0, cell)), constant2(unit<F>(p, 1, cell))};
+    return {stream16(unit<F, 0>(p, cell)), constant2(unit<F, 1>(p, cell))};
   }
   JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_nibbles(r.q, w); }
@@ -257,7 +268,7 @@ struct Layout<quant::Q4_1> : Of32<quant::Q4_1, 0> {
     put16(b.m, to + 2);
   }
   JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
-    return {stream16(unit<F>(p, 0, cell)), constant4(unit<F>(p, 1, cell))};
+    return {stream16(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell))};
   }
   JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_nibbles(r.q, w); }
@@ -281,7 +292,7 @@ struct Layout<quant::Q5_0> : Of32<quant::Q5_0, 16> {
     put16(b.d, to);
   }
   JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
-    return {stream16(unit<F>(p, 0, cell)), constant4(unit<F>(p, 1, cell)), constant2(unit<F>(p, 2, cell))};
+    return {stream16(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell)), constant2(unit<F, 2>(p, cell))};
   }
   JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
@@ -308,7 +319,7 @@ struct Layout<quant::Q5_1> : Of32<quant::Q5_1, 0> {
     put16(b.m, to + 2);
   }
   JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
-    return {stream16(unit<F>(p, 0, cell)), constant4(unit<F>(p, 1, cell)), constant4(unit<F>(p, 2, cell))};
+    return {stream16(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell)), constant4(unit<F, 2>(p, cell))};
   }
   JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
@@ -333,7 +344,7 @@ struct Layout<quant::IQ4_NL> : Of32<quant::IQ4_NL, 0> {
     put_choices([&](int i) { return quant::nibble32(b.q, i); }, to);
   }
   JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
-    return {stream16(unit<F>(p, 0, cell)), constant2(unit<F>(p, 1, cell))};
+    return {stream16(unit<F, 0>(p, cell)), constant2(unit<F, 1>(p, cell))};
   }
   JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_iq4(r.q, w); }
@@ -355,7 +366,7 @@ struct Layout<quant::MXFP4> : Of32<quant::MXFP4, 0> {
     *to = b.e;
   }
   JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
-    return {stream16(unit<F>(p, 0, cell)), constant1(unit<F>(p, 1, cell))};
+    return {stream16(unit<F, 0>(p, cell)), constant1(unit<F, 1>(p, cell))};
   }
   JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {

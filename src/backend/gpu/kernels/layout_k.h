@@ -54,8 +54,8 @@ struct Layout<quant::Q4_K> : Of256<quant::Q4_K> {
     if (plane == 1) return put_header(b, to);
     put_nibbles([&](int i) { return quant::nibble64(b.q, cell * kCell + i); }, to);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {stream16(unit<F>(p, 0, cell))}; }
-  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return constant16(unit<F>(p, 1, cell / 8)); }
+  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {stream16(unit<F, 0>(p, cell))}; }
+  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return constant16(unit<F, 1>(p, cell / 8)); }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_nibbles(r.q, w); }
   JUNO_GPU static Scales scales(const Head& h, const Raw&, int cell) { return from_header(h, cell); }
 };
@@ -74,9 +74,9 @@ struct Layout<quant::Q5_K> : Of256<quant::Q5_K> {
     put_nibbles([&](int i) { return quant::nibble64(b.q, cell * kCell + i); }, to);
   }
   JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
-    return {stream16(unit<F>(p, 0, cell)), constant4(unit<F>(p, 1, cell))};
+    return {stream16(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return constant16(unit<F>(p, 2, cell / 8)); }
+  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return constant16(unit<F, 2>(p, cell / 8)); }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     take_nibbles(r.q, w);
     add_bits<4>(r.high, w);
@@ -97,7 +97,7 @@ struct Signed16 {
   using Block = typename F::Block;
   using Head = Head16;
   JUNO_GPU static Head load_head(const LanePlanes& p, int cell) {
-    return {constant8(unit<F>(p, 2, cell / 8) + (cell & 4) * 2), constant2(unit<F>(p, 3, cell / 8))};
+    return {constant8(unit<F, 2>(p, cell / 8) + (cell & 4) * 2), constant2(unit<F, 3>(p, cell / 8))};
   }
   JUNO_GPU static Scales from_head(Head h, int cell) {
     from_cell(h.s, cell & 3);
@@ -121,7 +121,7 @@ struct Layout<quant::Q6_K> : Signed16<quant::Q6_K, 32> {
     for (int j = 0; j < 16; ++j) to[j] = static_cast<uint8_t>(b.scales[j]);
   }
   JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
-    return {stream16(unit<F>(p, 0, cell)), constant8(unit<F>(p, 1, cell))};
+    return {stream16(unit<F, 0>(p, cell)), constant8(unit<F, 1>(p, cell))};
   }
   JUNO_GPU static Head head(const LanePlanes& p, int cell) { return load_head(p, cell); }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
@@ -146,7 +146,7 @@ struct Layout<quant::Q3_K> : Signed16<quant::Q3_K, 4> {
     for (int j = 0; j < 16; ++j) to[j] = static_cast<uint8_t>(F::s(b, j));
   }
   JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
-    return {constant8(unit<F>(p, 0, cell)), constant4(unit<F>(p, 1, cell))};
+    return {constant8(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell))};
   }
   JUNO_GPU static Head head(const LanePlanes& p, int cell) { return load_head(p, cell); }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
@@ -183,9 +183,9 @@ struct Layout<quant::Q2_K> {
     put16(b.d, to);
     put16(b.dmin, to + 2);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {constant8(unit<F>(p, 0, cell))}; }
+  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {constant8(unit<F, 0>(p, cell))}; }
   JUNO_GPU static Head head(const LanePlanes& p, int cell) {
-    return {constant8(unit<F>(p, 1, cell / 8) + (cell & 4) * 2), constant4(unit<F>(p, 2, cell / 8))};
+    return {constant8(unit<F, 1>(p, cell / 8) + (cell & 4) * 2), constant4(unit<F, 2>(p, cell / 8))};
   }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     JUNO_UNROLL
@@ -221,9 +221,9 @@ struct Layout<quant::IQ4_XS> {
     if (plane == 2) return put16(b.d, to);
     for (int j = 0; j < 8; ++j) to[j] = static_cast<uint8_t>(F::s(b, j));
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {stream16(unit<F>(p, 0, cell))}; }
+  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {stream16(unit<F, 0>(p, cell))}; }
   JUNO_GPU static Head head(const LanePlanes& p, int cell) {
-    return {constant4(unit<F>(p, 1, cell / 8) + (cell & 4)), constant2(unit<F>(p, 2, cell / 8))};
+    return {constant4(unit<F, 1>(p, cell / 8) + (cell & 4)), constant2(unit<F, 2>(p, cell / 8))};
   }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_iq4(r.q, w); }
   JUNO_GPU static Scales scales(const Head& h, const Raw&, int cell) {
@@ -247,8 +247,8 @@ struct Layout<quant::TQ2_0> {
     if (plane == 1) return put16(b.d, to);
     put_pairs([&](int i) { return quant::pair128(b.q, cell * kCell + i); }, to);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {constant8(unit<F>(p, 0, cell))}; }
-  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return constant2(unit<F>(p, 1, cell / 8)); }
+  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {constant8(unit<F, 0>(p, cell))}; }
+  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return constant2(unit<F, 1>(p, cell / 8)); }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     JUNO_UNROLL
     for (int i = 0; i < 8; ++i) w[i] = 0;

@@ -5,6 +5,7 @@
 // ahead, over the ends of strips. One launch serves several weights of one input.
 #pragma once
 #include "backend/gpu/kernels/cell.h"
+#include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/matvec_float.h"
 #include "backend/gpu/kernels/record.h"
 #include "quant/dot.h"
@@ -73,7 +74,7 @@ requires(!Layout<F>::kTakenApart) struct Walk<F, kBlock> {
   };
   JUNO_GPU static void load(const LanePlanes& planes, int first, int end, Step& to) {
     const int block = first < end ? first : end > 0 ? end - 1 : 0;
-    to.block = reinterpret_cast<const typename F::Block*>(unit<F>(planes, 0, block * kBlock / F::block_size));
+    to.block = reinterpret_cast<const typename F::Block*>(unit<F, 0>(planes, block * kBlock / F::block_size));
   }
   template <int kRows>
   JUNO_GPU static void add_block(const Step& step, int, int block, const unsigned char* record, int row_bytes,
@@ -107,28 +108,21 @@ requires(!Layout<F>::kTakenApart) struct Walk<F, kBlock> {
   }
 };
 
-// The strips of one part that a warp works through: first, first + stride … below `strips`. Under kGated each
-// is taken twice, of the gate and of the up matrix.
-struct Share {
-  int first, stride, strips;
-  JUNO_GPU int count() const { return first < strips ? (strips - first + stride - 1) / stride : 0; }
-};
-
 template <class F, int kBlock, int kRows, int kDepth>
-JUNO_GPU_APART void integer_strips(const MatvecArgs& a, int part, const Share& share, const Outputs& out) {
+JUNO_GPU void integer_strips(const MatvecArgs& a, const Job job) {
   using W = Walk<F, kBlock>;
   const int twice = a.epilogue == Epilogue::kGated ? 2 : 1;
   const int group = lane() / kStrip, blocks = a.k / kBlock;
   const int begin = static_cast<int>(quant::group_begin(group, blocks));
   const int end = static_cast<int>(quant::group_begin(group + 1, blocks));
   const int steps = ((blocks + 7) / 8 + W::kBlocks - 1) / W::kBlocks;
-  const int items = share.count() * twice, total = items * steps, row_bytes = record_row_bytes(a.k, kBlock);
-  const unsigned char* records = shared() + out.records + 16 * group;
+  const int items = job.count() * twice, total = items * steps, row_bytes = record_row_bytes(a.k, kBlock);
+  const unsigned char* records = shared() + kRecordsAt + 16 * group;
 
   const auto planes_of = [&](int item) {
-    const Weight& w = a.parts[part + item % twice].weight;
-    const int strip = share.first + item / twice * share.stride;
-    return lane_planes<F>(w.data + out.plane * w.plane_bytes, w.rows, w.cols,
+    const Weight& w = a.parts[job.part + item % twice].weight;
+    const int strip = job.first + item / twice * job.stride;
+    return lane_planes<F>(w.data + static_cast<uint64_t>(job.expert) * w.plane_bytes, w.rows, w.cols,
                           strip * kStrip + lane() % kStrip);
   };
   typename W::Step ring[kDepth];
@@ -143,7 +137,7 @@ JUNO_GPU_APART void integer_strips(const MatvecArgs& a, int part, const Share& s
   JUNO_UNROLL
   for (int d = 0; d < kDepth; ++d) fetch_next(ring[d]);
 
-  float acc[kRows] = {}, kept[kRows] = {};
+  float acc[kRows] = {}, kept = 0;
   int step = 0, item = 0;
   for (int done = 0; done < total; done += kDepth) {
     JUNO_UNROLL
@@ -160,8 +154,8 @@ JUNO_GPU_APART void integer_strips(const MatvecArgs& a, int part, const Share& s
       step = 0;
       JUNO_UNROLL
       for (int t = 0; t < kRows; ++t) acc[t] = group_tree(acc[t], kStrip);
-      const int strip = share.first + item / twice * share.stride;
-      finish(a, part, out, Place{strip * kStrip + lane() % kStrip, group, item % twice}, acc, kept);
+      const int strip = job.first + item / twice * job.stride;
+      finish(a, job, Place{strip * kStrip + lane() % kStrip, group, item % twice}, acc, kept);
       JUNO_UNROLL
       for (int t = 0; t < kRows; ++t) acc[t] = 0;
       ++item;
@@ -169,23 +163,32 @@ JUNO_GPU_APART void integer_strips(const MatvecArgs& a, int part, const Share& s
   }
 }
 
-template <class F, int kRows, int kDepth>
-JUNO_GPU void strips_of(const MatvecArgs& a, int part, const Share& share, const Outputs& out) {
+// kBlock: 128, or 0 for whatever else the activations' blocks are. kDepth: 0 for as many steps ahead as there
+// are registers for.
+template <class F, int kBlock, int kRows, int kDepth>
+JUNO_GPU void walk_strips(const MatvecArgs& a, const Job& job) {
+  constexpr bool kSmall = sizeof(typename Walk<F, kBlock>::Step) <= 80;
+  constexpr int kFits = kRows == 1 ? (kSmall ? 3 : 2) : kRows == 2 && kSmall ? 2 : 1;
+  integer_strips<F, kBlock, kRows, kDepth != 0 ? kDepth : kFits>(a, job);
+}
+template <class F, int kBlock, int kRows, int kDepth>
+JUNO_GPU void strips_of(const MatvecArgs& a, const Job& job) {
   if constexpr (quant::FloatFormat<F>) {
-    float_strips<F, kRows>(a, part, share.first, share.stride, out);
-  } else if constexpr (F::block_size == 32) {
-    integer_strips<F, 32, kRows, kDepth>(a, part, share, out);
+    float_strips<F, kRows>(a, job);
+  } else if constexpr (F::block_size == 32 || kBlock == 128) {
+    walk_strips<F, F::block_size == 32 ? 32 : 128, kRows, kDepth>(a, job);
   } else {
-    if (a.block == 128) return integer_strips<F, 128, kRows, kDepth>(a, part, share, out);
-    if (a.block == 64) return integer_strips<F, 64, kRows, 1>(a, part, share, out);
-    integer_strips<F, 32, kRows, 1>(a, part, share, out);
+    if (a.block == 64) return integer_strips<F, 64, kRows, 1>(a, job);
+    integer_strips<F, 32, kRows, 1>(a, job);
   }
 }
-template <int kRows, int kDepth, class... Fs>
-JUNO_GPU void strips_of_any(const MatvecArgs& a, int part, const Share& share, const Outputs& out,
-                            quant::List<Fs...>) {
-  ((a.parts[part].weight.format == Fs::gguf_id ? strips_of<Fs, kRows, kDepth>(a, part, share, out) : void()),
-   ...);
+template <int kBlock, int kRows, int kDepth, class... Fs>
+JUNO_GPU void strips_of_any(const MatvecArgs& a, const Job& job, quant::List<Fs...>) {
+  if constexpr (sizeof...(Fs) == 1) (strips_of<Fs, kBlock, kRows, kDepth>(a, job), ...);
+  else
+    ((a.parts[job.part].weight.format == Fs::gguf_id ? strips_of < Fs, kBlock, kRows,
+      kRows == 1 ? 2 : kDepth > (a, job) : void()),
+     ...);
 }
 
 // The rows of activations as records, whatever they come from.
@@ -195,31 +198,33 @@ JUNO_GPU void gather_records(const MatvecArgs& a, int input, const Records& to) 
   for (int t = 0; t < a.tokens; ++t) {
     const int64_t row = static_cast<int64_t>(input + t) * a.k;
     RoundSource from{a.from + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.from_act, {}};
-    if (a.source == Source::kNorm) from.of = norm_of_row(from.x, a.k, a.norm, slots);
-    round_row(from, a.k, a.block, a.planes, t * a.planes, to);
+    if (a.source == Source::kNorm)
+      norm_source(from, a.k, slots,
+                  reinterpret_cast<float*>(to.at + a.tokens * a.planes * record_row_bytes(a.k, a.block)));
+    round_any_row(from, {a.k, a.block, a.planes, t * a.planes}, to);
   }
 }
 
 // What of the weights a warp reads first is on its way to the L2 cache while the kernel before still runs: a
 // lane a plane of a strip.
+template <class F, int p = 0>
+JUNO_GPU void prefetch_plane(const Weight& w, uint64_t offset, int strip, int plane) {
+  if constexpr (p < kPlaneCount<F>) {
+    constexpr Plane kPlane = Layout<F>::planes().at[p];
+    const uint64_t bytes = static_cast<uint64_t>(w.cols / kPlane.elements) * (kStrip * kPlane.bytes);
+    const uint64_t begin = offset + static_cast<uint64_t>(strip) * bytes, from = begin / 16 * 16;
+    const auto size = static_cast<uint32_t>((begin + bytes) / 16 * 16 - from);
+    if (plane == p && size > 0) return prefetch(w.data + from, size);
+    prefetch_plane<F, p + 1>(w, offset + round_up(static_cast<uint64_t>((w.rows + 3) / 4) * bytes, 256),
+                             strip, plane);
+  }
+}
 template <class F>
 JUNO_GPU void prefetch_strip(const Weight& w, int strip, int plane) {
-  uint64_t begin = 0, bytes = 0;
-  if constexpr (quant::FloatFormat<F>) {
-    bytes = static_cast<uint64_t>(w.cols) * kStrip * sizeof(typename F::Block);
-    begin = static_cast<uint64_t>(strip) * bytes;
-    if (plane != 0 || strip * kStrip + kStrip > w.rows) return;
-  } else {
-    JUNO_UNROLL
-    for (int p = 0; p < kPlaneCount<F>; ++p) {
-      if (p != plane) continue;
-      bytes = static_cast<uint64_t>(w.cols / Layout<F>::planes().at[p].elements) * kStrip *
-              Layout<F>::planes().at[p].bytes;
-      begin = plane_offset<F>(p, w.rows, w.cols) + static_cast<uint64_t>(strip) * bytes;
-    }
-  }
-  const uint64_t from = begin / 16 * 16;
-  if (bytes >= 16) prefetch(w.data + from, static_cast<uint32_t>((begin + bytes) / 16 * 16 - from));
+  if constexpr (!quant::FloatFormat<F>) return prefetch_plane<F>(w, 0, strip, plane);
+  const uint64_t bytes = static_cast<uint64_t>(w.cols) * (kStrip * sizeof(typename F::Block));
+  if (plane == 0 && strip * kStrip + kStrip <= w.rows && bytes % 16 == 0)
+    prefetch(w.data + static_cast<uint64_t>(strip) * bytes, static_cast<uint32_t>(bytes));
 }
 template <class... Fs>
 JUNO_GPU void prefetch_any(const Weight& w, int strip, int plane, quant::List<Fs...>) {
@@ -239,31 +244,41 @@ JUNO_GPU void prefetch_share(const MatvecArgs& a, int me, int warps_at_once, Lis
   }
 }
 
-// kRows: of activations, at least tokens * planes. kDepth: steps that loads run ahead.
-template <int kRows, int kDepth, class List = quant::Formats>
+// List: the formats of the parts. kRows: of activations, at least tokens * planes.
+template <class List, int kBlock, int kRows, int kDepth = 0>
 JUNO_GPU void matvec(const MatvecArgs& a) {
   const int warps_at_once = blocks_x() * warps(), me = warp() * blocks_x() + block_x();
   trigger_dependents();
   if (!a.ids) prefetch_share(a, me, warps_at_once, List{});
   wait_dependency();
-  Outputs out{.pair = block_y(), .input = a.ids ? block_y() / a.inputs_shared : 0};
-  out.plane = a.ids ? a.ids[block_y()] : 0;
+  Job job{.pair = block_y(), .input = 0, .expert = 0};
+  if (a.ids) job.input = block_y() / a.inputs_shared, job.expert = a.ids[block_y()];
   if (a.block != 0) {
-    gather_records(a, out.input, Records{shared() + out.records, a.k, a.block});
+    gather_records(a, job.input, Records{shared() + kRecordsAt, a.k, a.block});
     barrier();
   }
   const int parts = a.epilogue == Epilogue::kGated ? 1 : a.part_count;
-  for (int part = 0, before = 0; part < parts; ++part) {
-    const int strips = (a.parts[part].weight.rows + kStrip - 1) / kStrip;
-    const int first = (me + warps_at_once - before % warps_at_once) % warps_at_once;
-    strips_of_any<kRows, kDepth>(a, part, Share{first, warps_at_once, strips}, out, List{});
-    before += strips;
+  for (int before = 0; job.part < parts; ++job.part) {
+    job.strips = (a.parts[job.part].weight.rows + kStrip - 1) / kStrip;
+    job.first = (me + warps_at_once - before % warps_at_once) % warps_at_once;
+    job.stride = warps_at_once;
+    strips_of_any<kBlock, kRows, kDepth>(a, job, List{});
+    before += job.strips;
   }
 }
 
-JUNO_GPU void matvec_1(const MatvecArgs& a) { matvec<1, 3>(a); }
-JUNO_GPU void matvec_2(const MatvecArgs& a) { matvec<2, 2>(a); }
-JUNO_GPU void matvec_4(const MatvecArgs& a) { matvec<4, 1>(a); }
-JUNO_GPU void matvec_8(const MatvecArgs& a) { matvec<8, 1>(a); }
+#define JUNO_MATVEC_BODY(X, rows, threads, name, block, ...)  \
+  JUNO_GPU void matvec_##name##_##rows(const MatvecArgs& a) { \
+    matvec<quant::List<__VA_ARGS__>, block, rows>(a);         \
+  }
+JUNO_MATVEC_32(JUNO_MATVEC_BODY, , 1, )
+JUNO_MATVEC_32(JUNO_MATVEC_BODY, , 2, )
+JUNO_MATVEC_32(JUNO_MATVEC_BODY, , 4, )
+JUNO_MATVEC_32(JUNO_MATVEC_BODY, , 8, )
+JUNO_MATVEC_256(JUNO_MATVEC_BODY, , 1, )
+JUNO_MATVEC_256(JUNO_MATVEC_BODY, , 2, )
+JUNO_MATVEC_256(JUNO_MATVEC_BODY, , 4, )
+JUNO_MATVEC_256(JUNO_MATVEC_BODY, , 8, )
+#undef JUNO_MATVEC_BODY
 
 }  // namespace juno::gpu

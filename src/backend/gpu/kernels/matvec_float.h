@@ -93,21 +93,22 @@ JUNO_GPU void float_sums(const typename F::Block* w, const Inputs& in, const Spa
 }
 
 template <class F, int kRows>
-JUNO_GPU_APART void float_strips(const MatvecArgs& a, int part, int first, int stride, const Outputs& out) {
+JUNO_GPU void float_strips(const MatvecArgs& a, const Job job) {
   const int twice = a.epilogue == Epilogue::kGated ? 2 : 1;
   const int group = lane() / 2 % 8, half = lane() / 16, blocks = (a.k + 31) / 32;
   const int end = static_cast<int>(quant::group_begin(group + 1, blocks)) * 32;
   const Span span{static_cast<int>(quant::group_begin(group, blocks)) * 32, end < a.k ? end : a.k,
                   lane() % 2 * 8};
-  float kept[kRows] = {};
-  for (int strip = first; strip < (a.parts[part].weight.rows + 3) / 4; strip += stride) {
+  for (int strip = job.first; strip < job.strips; strip += job.stride) {
     for (int pass = 0; pass < 2; ++pass) {
+      float kept = 0;
       for (int of = 0; of < twice; ++of) {
-        const Weight& w = a.parts[part + of].weight;
+        const Weight& w = a.parts[job.part + of].weight;
         const int row = strip * 4 + pass * 2 + half;
-        const auto* matrix = reinterpret_cast<const typename F::Block*>(w.data + out.plane * w.plane_bytes);
+        const auto* matrix = reinterpret_cast<const typename F::Block*>(
+            w.data + static_cast<uint64_t>(job.expert) * w.plane_bytes);
         float acc[kRows][8] = {}, sums[kRows];
-        const Inputs in{a.from + static_cast<int64_t>(out.input) * a.k, a.k, a.tokens};
+        const Inputs in{a.from + static_cast<int64_t>(job.input) * a.k, a.k, a.tokens};
         float_sums<F, kRows>(matrix + static_cast<int64_t>(row < w.rows ? row : w.rows - 1) * a.k, in, span,
                              acc);
         JUNO_UNROLL
@@ -116,7 +117,7 @@ JUNO_GPU_APART void float_strips(const MatvecArgs& a, int part, int first, int s
           for (int j = 0; j < 8; ++j) acc[t][j] = acc[t][j] + shuffle_xor(acc[t][j], 1);
           sums[t] = group_tree(quant::halving_tree(acc[t], 8), 2);
         }
-        finish(a, part, out, Place{row, lane() % 2 == 0 ? group : -1, of}, sums, kept);
+        finish(a, job, Place{row, lane() % 2 == 0 ? group : -1, of}, sums, kept);
       }
     }
   }

@@ -35,7 +35,7 @@ JUNO_GPU void embed_cell(const Weight& table, int64_t row, int cell, float* y) {
     const LanePlanes planes = lane_planes<F>(table.data, table.rows, table.cols, row);
     const int first = cell * kCell;
     const auto& block =
-        *reinterpret_cast<const typename F::Block*>(unit<F>(planes, 0, first / F::block_size));
+        *reinterpret_cast<const typename F::Block*>(unit<F, 0>(planes, first / F::block_size));
     for (int i = 0; i < kCell; ++i) y[first + i] = quant::value<F>(block, (first + i) % F::block_size);
   }
 }
@@ -58,7 +58,9 @@ JUNO_GPU void norm(const NormArgs& a) {
   begin();
   float* slots = shared<float>();
   for (int64_t run = block_x(); run < a.runs; run += blocks_x()) {
-    const float* x = a.x + run * a.n;
+    float* x = slots + kSlots;
+    stage_row(a.x + run * a.n, a.n, x);
+    barrier();
     const Normed of = norm_of_row(x, a.n, a.w, slots);
     for (int i = thread(); i < a.n; i += threads()) a.y[run * a.n + i] = normed(of, a.w, x[i], i);
     barrier();
@@ -72,8 +74,8 @@ JUNO_GPU void quantise(const QuantiseArgs& a) {
   for (int t = block_x(); t < a.tokens; t += blocks_x()) {
     const int64_t row = static_cast<int64_t>(t) * a.k;
     RoundSource from{a.x + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.act, {}};
-    if (a.source == Source::kNorm) from.of = norm_of_row(from.x, a.k, a.norm, slots);
-    round_row(from, a.k, a.block, a.planes, t * a.planes, sink);
+    if (a.source == Source::kNorm) norm_source(from, a.k, slots, slots + kSlots);
+    round_any_row(from, {a.k, a.block, a.planes, t * a.planes}, sink);
   }
 }
 
@@ -128,9 +130,11 @@ JUNO_GPU void rope(const RopeArgs& a) {
 JUNO_GPU float* head_in_shared(const float* x, int n, const NormWeights& w) {
   float* slots = shared<float>();
   float* head = slots + kSlots;
-  Normed of;
-  if (w.weight) of = norm_of_row(x, n, w, slots);
-  for (int i = thread(); i < n; i += threads()) head[i] = w.weight ? normed(of, w, x[i], i) : x[i];
+  stage_row(x, n, head);
+  barrier();
+  if (!w.weight) return head;
+  const Normed of = norm_of_row(head, n, w, slots);
+  for (int i = thread(); i < n; i += threads()) head[i] = normed(of, w, head[i], i);
   barrier();
   return head;
 }
@@ -259,10 +263,17 @@ JUNO_GPU void argmax(const ArgmaxArgs& a) {
   uint32_t top = 0;
   int id = 0x7fffffff;
   bool finite = true;
-  for (int i = thread(); i < a.n; i += threads()) {
-    finite = finite && finite_number(x[i]);
-    const uint32_t value = ordered(x[i]);
-    if (value > top) top = value, id = i;  // ids increase within a thread
+  constexpr int kBatch = 8;  // loads under way at a time
+  for (int first = thread(); first < a.n; first += kBatch * threads()) {
+    float v[kBatch];
+    JUNO_UNROLL
+    for (int j = 0; j < kBatch; ++j) v[j] = first + j * threads() < a.n ? x[first + j * threads()] : x[first];
+    JUNO_UNROLL
+    for (int j = 0; j < kBatch; ++j) {
+      finite = finite && finite_number(v[j]);
+      const uint32_t value = ordered(v[j]);
+      if (value > top) top = value, id = first + j * threads();  // ids increase within a thread
+    }
   }
   const auto join = [&](uint32_t other_top, int other_id) {
     if (other_top > top || (other_top == top && other_id < id)) top = other_top, id = other_id;
