@@ -365,7 +365,7 @@ class Token {
   Token(const Model& model, int depth) : m(model), cache(model, 1, depth) {
     for (int i = 0; i < m.layers; ++i) layer(i % 2 ? m.tall : m.format);
     all.push_back(plan(product(weight(m.tall, m.vocab, m.dim), x, logits, true), chip)[0]);
-    all.push_back(plan(ArgmaxArgs{logits, id, nullptr, 1, m.vocab}));
+    all.push_back(plan(ArgmaxArgs{logits, best, nullptr, 1, m.vocab, m.vocab}));
   }
   void time(int depth) {
     const double us = time_graph(all) * double(all.size());
@@ -405,7 +405,7 @@ class Token {
   const int q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
   float *x = floats(m.dim), *norm = floats(std::max(m.dim, m.ffn)), *qkv = device<float>(q + 2 * kv);
   float *inner = device<float>(m.ffn), *logits = device<float>(m.vocab), *table = floats(m.head_dim);
-  int32_t* id = device<int32_t>(1);
+  uint64_t* best = device<uint64_t>(1);
   double bytes = 0;
   std::vector<Weight> weights;
   std::vector<Launch> all;

@@ -69,7 +69,8 @@ Launch plan(const CombineArgs& a) {
   return launch(Kernel::combine, {blocks_for(int64_t{a.tokens} * a.width, 256)}, 256, 0, a);
 }
 Launch plan(const ArgmaxArgs& a) {
-  return launch(Kernel::argmax, {static_cast<uint32_t>(a.rows)}, 1024, 32 * 8, a);
+  return launch(Kernel::argmax, {blocks_for(ceil_div(a.n, 4), 256), static_cast<uint32_t>(a.rows)}, 256,
+                8 * 8, a);
 }
 Launch plan(const FiniteArgs& a) { return launch(Kernel::finite, {blocks_for(a.n, 256)}, 256, 0, a); }
 Launch plan(const RepackArgs& a) {

@@ -72,6 +72,9 @@ JUNO_GPU uint32_t bytes_of(uint32_t low, uint32_t high, uint32_t selector) {
   return __byte_perm(low, high, selector);
 }
 JUNO_GPU uint32_t atomic_add(uint32_t* to, uint32_t value) { return atomicAdd(to, value); }
+JUNO_GPU void atomic_max(uint64_t* to, uint64_t value) {
+  atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+}
 JUNO_GPU void fence() { __threadfence(); }
 
 // ---- halves ---------------------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ JUNO_GPU uint32_t atomic_add(uint32_t* to, uint32_t value) {
   *to = before + value;
   return before;
 }
+JUNO_GPU void atomic_max(uint64_t* to, uint64_t value) { *to = value > *to ? value : *to; }
 JUNO_GPU void fence() {}
 
 // ---- halves ---------------------------------------------------------------------------------------------

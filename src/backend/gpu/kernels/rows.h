@@ -256,45 +256,29 @@ JUNO_GPU uint32_t ordered(float x) {
 }
 JUNO_GPU bool finite_number(float x) { return magnitude(x) < __builtin_inff(); }
 
+// Grid: pieces, rows. The greatest of (logit, complement of its id), so that the order of the pieces is
+// nothing.
 JUNO_GPU void argmax(const ArgmaxArgs& a) {
   begin();
-  auto* tops = shared<uint32_t>();
-  auto* ids = shared<int32_t>(kWarp * sizeof(uint32_t));
-  const float* x = a.logits + static_cast<int64_t>(block_x()) * a.n;
-  uint32_t top = 0;
-  int id = 0x7fffffff;
+  auto* tops = shared<uint64_t>();
+  const float* x = a.logits + block_y() * a.stride;
+  uint64_t best = 0;
   bool finite = true;
-  const auto see = [&](float v, int i) {  // ids increase within a thread
-    finite = finite && finite_number(v);
-    if (const uint32_t value = ordered(v); value > top) top = value, id = i;
-  };
-  constexpr int kBatch = 4;  // loads under way at a time
-  const int fours = a.n % 4 == 0 ? a.n / 4 : 0;
-  for (int first = thread(); first < fours; first += kBatch * threads()) {
-    Floats4 v[kBatch];
-    JUNO_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      const int i = first + b * threads();
-      v[b] = reinterpret_cast<const Floats4*>(x)[i < fours ? i : first];
-    }
-    JUNO_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      if (first + b * threads() >= fours) break;
-      JUNO_UNROLL
-      for (int j = 0; j < 4; ++j) see(v[b].x[j], (first + b * threads()) * 4 + j);
-    }
+  for (int i = static_cast<int>(element()); i < a.n; i += static_cast<int>(elements_at_once())) {
+    finite = finite && finite_number(x[i]);
+    const uint64_t mine = static_cast<uint64_t>(ordered(x[i])) << 32 | ~static_cast<uint32_t>(i);
+    best = mine > best ? mine : best;
   }
-  for (int i = fours * 4 + thread(); i < a.n; i += threads()) see(x[i], i);
-  const auto join = [&](uint32_t other_top, int other_id) {
-    if (other_top > top || (other_top == top && other_id < id)) top = other_top, id = other_id;
-  };
-  for (int mask = 16; mask > 0; mask /= 2) join(shuffle_xor(top, mask), shuffle_xor(id, mask));
-  if (lane() == 0) tops[warp()] = top, ids[warp()] = id;
+  for (int mask = 16; mask > 0; mask /= 2) {
+    const uint64_t other = shuffle_xor(best, mask);
+    best = other > best ? other : best;
+  }
+  if (lane() == 0) tops[warp()] = best;
   if (a.flag && !finite) *a.flag = 1;
   barrier();
   if (thread() != 0) return;
-  for (int i = 1; i < warps(); ++i) join(tops[i], ids[i]);
-  a.ids[block_x()] = id;
+  for (int i = 1; i < warps(); ++i) best = tops[i] > best ? tops[i] : best;
+  atomic_max(a.best + block_y(), best);
 }
 JUNO_GPU void finite(const FiniteArgs& a) {
   begin();
