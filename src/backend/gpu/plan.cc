@@ -78,8 +78,7 @@ Launch plan(const RepackArgs& a) {
   return launch(Kernel::repack, {blocks_for(blocks, 128)}, 128, 0, a);
 }
 
-// ---- products
-// -----------------------------------------------------------------------------------------------
+// Products.
 namespace {
 
 int64_t strips(const MatvecArgs& a) {
@@ -169,8 +168,8 @@ std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
   return launches;
 }
 
-// ---- attention
-// ----------------------------------------------------------------------------------------------
+// Attention.
+//
 size_t attend_parts_bytes(const AttendArgs& a, const Chip& chip) {
   if (a.max_chunks <= 1 || int64_t{a.rows} * a.places.kv_heads >= 2 * chip.multiprocessors) return 0;
   return static_cast<size_t>(a.rows) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.max_chunks) *

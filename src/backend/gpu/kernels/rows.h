@@ -16,8 +16,7 @@ JUNO_GPU void begin() {
 JUNO_GPU int64_t element() { return static_cast<int64_t>(block_x()) * threads() + thread(); }
 JUNO_GPU int64_t elements_at_once() { return static_cast<int64_t>(blocks_x()) * threads(); }
 
-// ---- embed: a thread a cell
-// --------------------------------------------------------------------------------
+// Embed: a thread a cell.
 template <class F>
 JUNO_GPU void embed_cell(const Weight& table, int64_t row, int cell, float* y) {
   if constexpr (quant::FloatFormat<F>) {
@@ -52,8 +51,7 @@ JUNO_GPU void embed(const EmbedArgs& a) {
   }
 }
 
-// ---- norm: a block a run when runs are long, else a warp
-// ----------------------------------------------------
+// Norm: a block a run when runs are long, else a warp.
 JUNO_GPU void norm(const NormArgs& a) {
   begin();
   float* slots = shared<float>();
@@ -80,8 +78,7 @@ JUNO_GPU void quantise(const QuantiseArgs& a) {
   }
 }
 
-// ---- rope
-// ---------------------------------------------------------------------------------------------------
+// Rope.
 JUNO_GPU void rope_table(const RopeTableArgs& a) {
   begin();
   for (int64_t i = element(); i < static_cast<int64_t>(a.tokens) * a.pairs; i += elements_at_once()) {
@@ -125,8 +122,8 @@ JUNO_GPU void rope(const RopeArgs& a) {
   }
 }
 
-// ---- prepare: a block a row and a head of q, k or v
-// --------------------------------------------------------- A head of at most 1024 elements, normed where
+// Prepare: a block a row and a head of q, k or v.
+// A head of at most 1024 elements, normed where
 // there is a norm, in shared memory after the sums of the norm.
 JUNO_GPU float* head_in_shared(const float* x, int n, const NormWeights& w) {
   float* slots = shared<float>();
@@ -170,8 +167,7 @@ JUNO_GPU void prepare(const PrepareArgs& a) {
   }
 }
 
-// ---- element by element
-// -------------------------------------------------------------------------------------
+// Element by element.
 JUNO_GPU float element_of(const ElementArgs& a, int64_t i) {
   switch (a.what) {
     case Elementwise::kAdd:
@@ -196,8 +192,7 @@ JUNO_GPU void rows(const RowsArgs& a) {
     a.y[i] = a.x[static_cast<int64_t>(a.index[i / a.width]) * a.width + i % a.width];
 }
 
-// ---- mixtures: ops/route.cc, a warp a token; scores are computed side by side, all sums in order
-// ---------------
+// Mixtures: ops/route.cc, a warp a token; scores are computed side by side, all sums in order.
 JUNO_GPU bool chosen_before(const int32_t* ids, int count, int expert) {
   for (int i = 0; i < count; ++i)
     if (ids[i] == expert) return true;
@@ -247,8 +242,8 @@ JUNO_GPU void combine(const CombineArgs& a) {
   }
 }
 
-// ---- the end of a pass
-// ---------------------------------------------------------------------------------------- A float as an
+// The end of a pass.
+// A float as an
 // integer of the same order, -0 below +0 made equal to it.
 JUNO_GPU uint32_t ordered(float x) {
   const uint32_t bits = bits_of(x == 0.0f ? 0.0f : x);
@@ -286,8 +281,7 @@ JUNO_GPU void finite(const FiniteArgs& a) {
     if (!finite_number(a.x[i])) *a.flag = 1;
 }
 
-// ---- loading: a thread a block
-// -------------------------------------------------------------------------------
+// Loading: a thread a block.
 template <class F>
 JUNO_BOTH void repack_block(const uint8_t* from, const Weight& to, int64_t row, int block) {
   typename F::Block b;
