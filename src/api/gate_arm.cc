@@ -100,10 +100,10 @@ class ArmRun {
     answers_.assign(count, {});
     prefill_seconds_ = decode_seconds_ = 0;
     decoded_ = 0;
-    std::optional<uint64_t> held;  // after the first answers, when all that grows has grown
+    std::optional<uint64_t> held;  // after half of the answers, when all that grows has grown
     for (size_t at = 0; at < count; at += static_cast<size_t>(how.batch)) {
       wave(mode, at, std::min(count, at + static_cast<size_t>(how.batch)));
-      if (!held) held = held_bytes();
+      if (!held && 2 * (at + static_cast<size_t>(how.batch)) >= count) held = held_bytes();
     }
     int64_t asked = 0, said = 0;
     for (size_t i = 0; i < count; ++i) {

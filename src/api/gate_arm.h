@@ -39,7 +39,7 @@ struct GateWork {
 };
 
 // What one mode gave: an answer a prompt, and figures {batch, chunk, logits, held_bytes (of the devices,
-// after the first answers and after the last), prompt_tokens, new_tokens, prefill_tokens_per_second,
+// after half of the answers and after the last), prompt_tokens, new_tokens, prefill_tokens_per_second,
 // decode_tokens_per_second}.
 using OnGateMode = std::function<void(size_t mode, std::vector<GateAnswer> answers, nlohmann::ordered_json)>;
 

@@ -3,6 +3,7 @@
 #include "engine/runner.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace juno::engine {
@@ -99,7 +100,8 @@ Result<void> Runner::run(std::span<const Piece> pieces) {
       ops::Executor& ops = *stages_[i].ops;
       const ops::Batch b = batch(i);
       if (i > 0) ops.device().write(ops.entrance(b.tokens.cols(), model_.config.dim), x_.data());
-      result_ = ops.run(b, [&] { return model::forward(model_, stages_[i], b); });
+      const auto forward = [&] { return model::forward(model_, stages_[i], b); };
+      result_ = ops.run(b, std::ref(forward));  // a reference: what it captures would be allocated
       if (i + 1 < stages_.size()) ops.device().read(x_.data(), result_);
     }
   });

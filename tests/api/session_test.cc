@@ -333,7 +333,7 @@ TEST(Session, ErrorsHaveTheCodesOfTheCommandLine) {
   EXPECT_EQ(code({.activations = "int4"}), 2);
   EXPECT_EQ(code({.chunk = -1}), 2);
   EXPECT_EQ(code({.chat_template = "no-such-template"}), 66);
-  EXPECT_EQ(code({.backend = "cuda"}), 69);
+  EXPECT_EQ(code({.backend = "rocm"}), 69);
   EXPECT_EQ(code({.backend = "abacus"}), 2);
   const auto session = open_session(kDemo);
   EXPECT_EQ(session->complete("x", {.sampling = {.top_p = 2}}, {}).error().code, Code::kUsage);

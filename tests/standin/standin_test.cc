@@ -14,6 +14,8 @@
 #include "api/session.h"
 #include "backend/gpu/cuda/image.h"
 #include "backend/gpu/host/runtime.h"
+#include "backend/gpu/kernels/args.h"
+#include "backend/gpu/kernels/list.h"
 #include "backend/gpu/launch.h"
 #include "base/hash.h"
 #include "base/sha256.h"
@@ -40,15 +42,18 @@ extern "C" void juno_standin_launch(const char* kernel, const unsigned* grid, un
                                     unsigned shared, const void* args) {
   using namespace juno::gpu;
   static const std::unique_ptr<Runtime> host = host::make_runtime();
+#define JUNO_SIZE(name, args, threads, blocks) sizeof(args),
+  static constexpr size_t kSizes[] = {JUNO_KERNELS(JUNO_SIZE)};
+#undef JUNO_SIZE
   const auto names = kernel_names();
-  Launch launch{
-      .kernel = static_cast<int>(
-          std::ranges::find_if(names, [&](const char* name) { return std::strcmp(name, kernel) == 0; }) -
-          names.begin()),
-      .grid = {grid[0], grid[1], grid[2]},
-      .threads = threads,
-      .shared = shared,
-      .args_size = Launch::kMaxArgs};
+  const auto found =
+      std::ranges::find_if(names, [&](const char* name) { return std::strcmp(name, kernel) == 0; });
+  const auto index = static_cast<size_t>(found - names.begin());
+  Launch launch{.kernel = static_cast<int>(index),
+                .grid = {grid[0], grid[1], grid[2]},
+                .threads = threads,
+                .shared = shared,
+                .args_size = static_cast<uint32_t>(kSizes[index])};
   std::memcpy(launch.args, args, Launch::kMaxArgs);
   host->launch(launch);
 }
