@@ -17,20 +17,23 @@ constexpr int kMaxThreads = 1024;
 
 float* row(const Tensor& x, int64_t index) { return x.f32() + index * x.cols(); }
 
-std::string known_isas() {
+std::string names_of(bool (*wanted)(const Isa&)) {
   std::string names;
-  for (const Isa& isa : isas()) names += (names.empty() ? "" : ", ") + std::string(isa.name);
+  for (const Isa& isa : isas())
+    if (wanted(isa)) names += (names.empty() ? "" : ", ") + std::string(isa.name);
   return names;
 }
 
 const Isa& choose(const std::string& name) {
+  const std::string known = names_of([](const Isa&) { return true; });
   for (const Isa& isa : isas()) {
     if (name.empty() ? isa.supported() : isa.name == name) {
       if (isa.supported()) return isa;
-      fail(Code::kDevice, "[backend/cpu] this processor has no {}", name);
+      fail(Code::kDevice, "[backend/cpu] this processor has no {}; known are {}, of which it has {}", name,
+           known, names_of([](const Isa& one) { return one.supported(); }));
     }
   }
-  fail(Code::kUsage, "[backend/cpu] unknown instruction set '{}'; known are {}", name, known_isas());
+  fail(Code::kUsage, "[backend/cpu] unknown instruction set '{}'; known are {}", name, known);
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ struct Product {
     const size_t sums = kItemRows * 3 * 2 * kLanes * sizeof(float);
     const int together = tokens * planes < kItemTokens ? tokens * planes + 1 : kItemTokens;
     const size_t waiting = size_t{kItemRows} * together * 3 * sizeof(float);
-    if (panels) return (panel_bytes(kItemRows) + waiting + quantised + 63) / 64 * 64;
+    const size_t folded = 2 * static_cast<size_t>(chunk()) * kPieceRows;
+    if (panels) return (panel_bytes(kItemRows) + waiting + folded + quantised + 63) / 64 * 64;
     if (bytes && many()) return (kItemRows * byte_row + sums + quantised + 63) / 64 * 64;
     const size_t floats = (many() ? kItemRows : 0) * chunk() * sizeof(float) + waiting,
                  general = (many() ? kItemRows : 4) * row;

@@ -152,7 +152,7 @@ JUNO_BOTH Ints add_cell(Ints acc, Bytes w, Bytes x, const Stage& stage, int64_t 
     if constexpr (Cells<F>::is_signed) return dot_signed(acc, w, x);
     else return dot_unsigned(acc, w, x);
   } else {
-    const Bytes s = Cells<F>::sub == 32 ? scale32(stage.scale, cell) : scale16(stage.scale, 2 * cell);
+    const auto s = Cells<F>::sub == 32 ? scale32(stage.scale, cell) : scale16(stage.scale, 2 * cell);
     if constexpr (Cells<F>::is_signed) return dot_scaled_signed(acc, w, x, s);
     else return dot_scaled(acc, w, x, s);
   }

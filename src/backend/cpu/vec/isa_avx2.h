@@ -9,7 +9,6 @@ namespace juno::cpu {
 namespace {
 
 inline constexpr int kPair = 1;
-inline constexpr int kSignedOffset = 0;
 
 using Bytes = __m256i;
 using Ints = __m256i;
@@ -54,18 +53,6 @@ JUNO_BOTH Ints load_ints(const int32_t* p) { return load_bytes(p); }
 JUNO_BOTH Ints same_ints(const int32_t* p) { return load_bytes(p); }
 JUNO_BOTH Ints minus(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
 JUNO_BOTH Ints times(Ints a, int b) { return _mm256_mullo_epi32(a, _mm256_set1_epi32(b)); }
-JUNO_BOTH Ints dot_scaled(Ints acc, Bytes w, Bytes x, Bytes scale) {
-  return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), scale));
-}
-JUNO_BOTH Ints dot_unsigned(Ints acc, Bytes w, Bytes x) {
-  return dot_scaled(acc, w, x, _mm256_set1_epi16(1));
-}
-JUNO_BOTH Ints dot_scaled_signed(Ints acc, Bytes w, Bytes x, Bytes scale) {
-  return dot_scaled(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w), scale);
-}
-JUNO_BOTH Ints dot_signed(Ints acc, Bytes w, Bytes x) {
-  return dot_scaled_signed(acc, w, x, _mm256_set1_epi16(1));
-}
 JUNO_BOTH Bytes scale32(const uint32_t* const* s, int64_t at) {
   return _mm256_set1_epi32(static_cast<int>(s[0][at]));
 }
@@ -91,25 +78,6 @@ JUNO_BOTH Bytes four_bytes(const uint8_t* p) {
   std::memcpy(&four, p, sizeof four);
   return _mm256_set1_epi32(four);
 }
-// Pairs of products add up in 16 bits.
-template <bool kSigned, int kLargest>
-inline constexpr int kRunOf = kSigned || kLargest * 2 * 127 * 2 > 32767 ? 1
-                              : kLargest * 2 * 127 * 4 > 32767          ? 2
-                              : kLargest * 2 * 127 * 8 > 32767          ? 4
-                                                                        : 8;
-template <bool kSigned>
-JUNO_BOTH Ints add_products(Ints acc, Bytes w, Bytes x) {
-  Bytes products;
-  if constexpr (kSigned) products = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-  else products = _mm256_maddubs_epi16(w, x);
-  acc = _mm256_add_epi16(acc, products);
-  asm volatile("" : "+x"(acc));  // else the compiler adds late and spills every product
-  return acc;
-}
-JUNO_BOTH Ints finished(Ints sums, Ints parts) {
-  return _mm256_add_epi32(sums, _mm256_madd_epi16(parts, _mm256_set1_epi16(1)));
-}
-JUNO_BOTH Bytes unsign(Bytes w) { return w; }
 JUNO_BOTH void store_rows(uint8_t* const* to, int64_t at, Bytes v) { store_bytes(to[0] + at, v); }
 
 JUNO_BOTH Floats no_floats() { return _mm256_setzero_ps(); }
@@ -196,6 +164,42 @@ JUNO_BOTH void halving_trees(const Lanes* sums, float* to) {
   }
 }
 
+#if !defined(__AVXVNNI__)  // isa_avxvnni.h has better words for these
+
+inline constexpr int kSignedOffset = 0;
+
+JUNO_BOTH Ints dot_scaled(Ints acc, Bytes w, Bytes x, Bytes scale) {
+  return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), scale));
+}
+JUNO_BOTH Ints dot_unsigned(Ints acc, Bytes w, Bytes x) {
+  return dot_scaled(acc, w, x, _mm256_set1_epi16(1));
+}
+JUNO_BOTH Ints dot_scaled_signed(Ints acc, Bytes w, Bytes x, Bytes scale) {
+  return dot_scaled(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w), scale);
+}
+JUNO_BOTH Ints dot_signed(Ints acc, Bytes w, Bytes x) {
+  return dot_scaled_signed(acc, w, x, _mm256_set1_epi16(1));
+}
+// Pairs of products add up in 16 bits.
+template <bool kSigned, int kLargest>
+inline constexpr int kRunOf = kSigned || kLargest * 2 * 127 * 2 > 32767 ? 1
+                              : kLargest * 2 * 127 * 4 > 32767          ? 2
+                              : kLargest * 2 * 127 * 8 > 32767          ? 4
+                                                                        : 8;
+template <bool kSigned>
+JUNO_BOTH Ints add_products(Ints acc, Bytes w, Bytes x) {
+  Bytes products;
+  if constexpr (kSigned) products = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+  else products = _mm256_maddubs_epi16(w, x);
+  acc = _mm256_add_epi16(acc, products);
+  asm volatile("" : "+x"(acc));  // else the compiler adds late and spills every product
+  return acc;
+}
+JUNO_BOTH Ints finished(Ints sums, Ints parts) {
+  return _mm256_add_epi32(sums, _mm256_madd_epi16(parts, _mm256_set1_epi16(1)));
+}
+JUNO_BOTH Bytes unsign(Bytes w) { return w; }
+
 // What the processor does at most (probe.h). The empty asm makes a factor look new, so that no product is
 // taken out of its loop, and a sum needed at once, so that no product waits for it in memory. Loops that are
 // unrolled late would leave the sums there too. Pairs of products add up in 16 bits as long as small weights
@@ -223,6 +227,8 @@ int64_t multiply_add(int64_t rounds) {
   for (__m256i sum : sums) asm volatile("" : : "x"(sum));
   return rounds * kSums * kRun * 32;
 }
+
+#endif
 
 }  // namespace
 }  // namespace juno::cpu

@@ -11,10 +11,6 @@ namespace {
 
 inline constexpr int kPanelRows = 8;
 inline constexpr int kPanelTokens = 4;
-inline constexpr int kPanelOffset = 0;
-inline constexpr bool kWideParts = false;  // of 16: a run of products only
-template <bool kSigned, int kLargest>
-inline constexpr int kPanelRun = 4 * kRunOf<kSigned, kLargest>;
 
 JUNO_BOTH void turn4(const uint8_t* w, int64_t stride, Bytes* to) {
   const auto at = [&](int64_t row) {
@@ -57,11 +53,6 @@ JUNO_BOTH Bytes fifth_bits(Ints bits) {
 JUNO_BOTH Floats low_half(Ints v) { return widen_dwords(both_bits(v, all_ints(0xffff))); }
 JUNO_BOTH Floats high_half(Ints v) { return widen_dwords(_mm256_srli_epi32(v, 16)); }
 
-// Sub-scales are 16 bits, in both halves.
-using Scale = Bytes;
-using Whole = Ints;
-JUNO_BOTH Scale load_scale(const void* p) { return load_bytes(p); }
-JUNO_BOTH void store_scale(void* p, Scale s) { store_bytes(p, s); }
 template <int kFirst, int kSecond, bool kSigned, int kShift>
 JUNO_BOTH Bytes as_shorts(Ints bytes) {
   constexpr int kIndex = static_cast<int>(0x00800080u | kFirst << 8 | static_cast<unsigned>(kSecond) << 24);
@@ -70,10 +61,6 @@ JUNO_BOTH Bytes as_shorts(Ints bytes) {
                                kIndex + 0x04000400, kIndex + 0x08000800, kIndex + 0x0c000c00));
   if constexpr (kSigned) return _mm256_srai_epi16(both, 8 - kShift);
   else return _mm256_srli_epi16(both, 8 - kShift);
-}
-template <int kByte, bool kSigned>
-JUNO_BOTH Scale scale_of(Ints bytes) {
-  return as_shorts<kByte, kByte, kSigned, 0>(bytes);
 }
 template <int kPair, bool kSigned, int kShift>
 JUNO_BOTH Bytes pair_of(Ints bytes) {
@@ -90,6 +77,28 @@ JUNO_BOTH Floats same_float(const void* p) {
   std::memcpy(&x, p, sizeof x);
   return _mm256_set1_ps(x);
 }
+JUNO_BOTH void store_panel(float* y, const float* sums, int skip, int rows) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(rows), lanes);
+  _mm256_maskstore_ps(y, mask, _mm256_maskload_ps(sums + skip, mask));
+}
+
+#if !defined(__AVXVNNI__)  // isa_avxvnni_panel.h has better words for these
+
+inline constexpr int kPanelOffset = 0;
+inline constexpr bool kWideParts = false;  // of 16: a run of products only
+template <bool kSigned, int kLargest>
+inline constexpr int kPanelRun = 4 * kRunOf<kSigned, kLargest>;
+
+// Sub-scales are 16 bits, in both halves.
+using Scale = Bytes;
+using Whole = Ints;
+JUNO_BOTH Scale load_scale(const void* p) { return load_bytes(p); }
+JUNO_BOTH void store_scale(void* p, Scale s) { store_bytes(p, s); }
+template <int kByte, bool kSigned>
+JUNO_BOTH Scale scale_of(Ints bytes) {
+  return as_shorts<kByte, kByte, kSigned, 0>(bytes);
+}
 template <bool kSigned>
 JUNO_BOTH Ints add_four(Ints sum, Bytes w, const void* x) {
   return add_products<kSigned>(sum, w, same_four(x));
@@ -103,11 +112,8 @@ JUNO_BOTH Whole fold(Whole whole, Ints part, const void* scale) {
   return _mm256_add_epi32(whole, _mm256_madd_epi16(part, kScaled ? load_scale(scale) : _mm256_set1_epi16(1)));
 }
 JUNO_BOTH Floats value_of(Whole whole) { return _mm256_cvtepi32_ps(whole); }
-JUNO_BOTH void store_panel(float* y, const float* sums, int skip, int rows) {
-  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(rows), lanes);
-  _mm256_maskstore_ps(y, mask, _mm256_maskload_ps(sums + skip, mask));
-}
+
+#endif
 
 }  // namespace
 }  // namespace juno::cpu

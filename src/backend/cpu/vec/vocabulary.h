@@ -3,10 +3,16 @@
 // floats. Bytes, Ints, Floats, where JUNO_WIDE is defined: kPair weight rows side by side, 32 bytes or 8
 // numbers of each; a number of a row belongs to one of its eight groups.
 #pragma once
-#if defined(__AVX512VNNI__) && defined(__AVX512BW__)
+#if defined(__AMX_INT8__)
+#include "backend/cpu/vec/isa_amx.h"
+#elif defined(__AVX512VNNI__) && defined(__AVX512BW__)
 #include "backend/cpu/vec/isa_avx512_panel.h"
+#elif defined(__AVXVNNI__)
+#include "backend/cpu/vec/isa_avxvnni_panel.h"
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #include "backend/cpu/vec/isa_avx2_panel.h"
+#elif defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
+#include "backend/cpu/vec/isa_neon_panel.h"
 #else
 #include "backend/cpu/vec/isa_baseline.h"
 #endif
