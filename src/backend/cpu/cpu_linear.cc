@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kPiecesPerThread = 8;  // so that a thread which starts late or is held up leaves little undone
 constexpr int64_t kPieceBytes = 32 << 10, kLargestPiece = 256 << 10;  // of weights read for few tokens
-constexpr int64_t kPackedAlone = 16384;  // elements: below, waking another thread costs more than it saves
+constexpr int64_t kPackedAlone = 4096;  // elements: below, waking another thread costs more than it saves
 
 const FormatKernels& kernels_of(const Kernels& kernels, const Tensor& weight) {
   return *std::find_if(kernels.formats, kernels.formats + kernels.format_count, [&](const FormatKernels& f) {
