@@ -103,8 +103,10 @@ def table(rows):
     return "\n".join(lines)
 
 
-def commit():
-    """Of the repository that this file lies in."""
+def commit(built_from=None):
+    """Of the repository that this file lies in, or the one named."""
+    if built_from:
+        return {"commit": built_from, "dirty": False}
     here = pathlib.Path(__file__).resolve().parent
     try:
         git = lambda *args: subprocess.run(["git", "-C", here, *args], capture_output=True, text=True, check=True).stdout.strip()
