@@ -6,6 +6,8 @@ import fcntl
 import json
 import os
 import pathlib
+import platform
+import re
 import shlex
 import statistics
 import subprocess
@@ -51,6 +53,11 @@ def parsed(command, text):
         return json.loads(text)
     except ValueError:
         raise Failed(f"{shlex.join(command)} printed no JSON but {text[:200]!r}")
+
+
+def plain(command):
+    """-> one line, in which files have their names only: where they lie is nobody's business."""
+    return shlex.join(os.path.basename(word) if os.path.isfile(word) else word for word in command)
 
 
 def warm(path):
@@ -107,12 +114,13 @@ def commit():
 
 
 def cpu():
-    """-> the processor's name as the system tells it."""
-    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
-        for line in file:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return "unknown"
+    """-> the processor's name as the system tells it; a virtual machine's says little, the numbers say more."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            told = dict(re.findall(r"^([^\t:]+?)\s*: (.*)$", file.read().split("\n\n")[0], re.M))
+        return f"{told['model name']} (family {told['cpu family']}, model {told['model']}, stepping {told['stepping']})"
+    except (OSError, KeyError):
+        return platform.machine()
 
 
 def now():

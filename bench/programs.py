@@ -53,24 +53,29 @@ class Program:
 
 
 class Llama(Program):
-    """paths: (llama-bench, llama-batched-bench or None)"""
-    name = "llama.cpp"
+    """paths: (llama-bench, llama-batched-bench or None). It turns weights of some formats into a layout of its own, which it
+    does unless told not to; either may be the faster."""
+
+    def __init__(self, *args, repack):
+        super().__init__(*args)
+        self.name = "llama.cpp" if repack else "llama.cpp without repacking"
+        self.as_bench, self.as_batched = ([], []) if repack else (["--repack", "0"], ["--no-repack"])
 
     def command(self, model, t):
         common = ["-m", model, "-t", str(self.threads), "-ngl", "0", *self.more]
         if t.batch == 1:
             p, n = (t.tokens, 0) if t.kind == "prompt" else (0, t.tokens)
-            return [self.paths[0], *common, "-r", "1", "-o", "json", "-p", str(p), "-n", str(n), "-d", str(t.depth)]
+            return [self.paths[0], *common, *self.as_bench, "-r", "1", "-o", "json", "-p", str(p), "-n", str(n), "-d", str(t.depth)]
         prompt = max(t.depth, 1)  # it cannot begin with nothing
-        return [self.paths[1], *common, "-c", str(t.batch * (prompt + t.tokens)), "-npp", str(prompt), "-ntg", str(t.tokens),
+        return [self.paths[1], *common, *self.as_batched, "-c", str(t.batch * (prompt + t.tokens)), "-npp", str(prompt), "-ntg", str(t.tokens),
                 "-npl", str(t.batch), "--output-format", "jsonl"]
 
     def one_token(self, model):
         return self.one_prompt(model, 1)
 
     def one_prompt(self, model, tokens):
-        return [self.paths[0], "-m", model, "-t", str(self.threads), "-ngl", "0", *self.more, "-p", str(tokens), "-n", "0", "-r", "1",
-                "--no-warmup", "-o", "json"]
+        return [self.paths[0], "-m", model, "-t", str(self.threads), "-ngl", "0", *self.more, *self.as_bench, "-p", str(tokens), "-n", "0",
+                "-r", "1", "--no-warmup", "-o", "json"]
 
     def read(self, command, ran, t):
         if t.batch == 1:

@@ -13,6 +13,7 @@ import xml.dom.minidom
 from juno import JUNO, SOURCE, environment, main, run
 
 SCRIPT = os.path.join(SOURCE, "bench/against_llama_cpp")
+CONDITIONS = os.path.join(SOURCE, "bench/conditions")
 LLAMA = os.path.join(SOURCE, "tests/data/archs/llama-untied-q8_0.gguf")
 MOE = os.path.join(SOURCE, "tests/data/archs/qwen3moe.gguf")
 TINY = ("-p", "8", "-n", "4", "-d", "0,16", "-b", "1,3", "-r", "2")
@@ -205,7 +206,7 @@ PRETENDED_JUNO = PRETEND + """\
     if sys.argv[1] == "logits": sys.exit(print("0123"))
     speed = (300 if value("-n") == "0" else 20) * calls * calls
     test = dict(tokens_per_second=dict(median=speed), bandwidth_share=.5, multiply_add_share=.25)
-    machine = dict(threads=2, isa="abacus", cpu="a cpu", limits=dict(read_bytes_per_second=1e9, multiply_adds_per_second=1e9))
+    machine = dict(threads={threads} or int(value("--threads")), isa="abacus", cpu="a cpu", limits=dict(read_bytes_per_second=1e9, multiply_adds_per_second=1e9))
     print(json.dumps(dict(versions=dict(juno="1", numerics=1), machine=machine,
                           models=[dict(path=value("-m"), sha256="ff", sha256_of="it", quant="Q", bytes=5, parameters=6, tests=[test])])))
 """
@@ -224,7 +225,8 @@ def against(folder, *args, **llama):
     """-> (status, stdout, stderr, report or None, the commands that ran)"""
     out = os.path.join(folder, "new/cpu-test.json")
     p = subprocess.run([sys.executable, SCRIPT, "--llama-bench", pretend(folder, "llama", PRETENDED_LLAMA, **llama),
-                        "--juno", pretend(folder, "juno", PRETENDED_JUNO, " bench"), "--threads", "2", "--out", out, *args],
+                        "--juno", pretend(folder, "juno", PRETENDED_JUNO, " bench"), "--threads", "2", "--out", out,
+                        "--defaults-only", *args],
                        capture_output=True, text=True, timeout=60)
     log = os.path.join(folder, "log")
     ran = [line.split() for line in open(log)] if os.path.exists(log) else []
@@ -241,10 +243,10 @@ def test_bench_against_llama_cpp_takes_turns_and_divides():
         (prompt,) = model["tests"]
         assert [prompt[k] for k in ("test", "tokens", "depth", "batch")] == ["prompt", 512, 0, 1]
         # Round i: 300 i² against 100 i.
-        assert prompt["juno"]["samples"] == [300, 1200, 2700] and prompt["llama_cpp"]["samples"] == [100, 200, 300]
-        assert prompt["ratio"] == {"median": 6, "min": 3, "max": 9, "samples": [3, 6, 9]}, prompt
+        assert prompt["juno"]["samples"] == [300, 1200, 2700] and prompt["others"]["llama.cpp"]["samples"] == [100, 200, 300]
+        assert prompt["ratios"]["llama.cpp"] == {"median": 6, "min": 3, "max": 9, "samples": [3, 6, 9]}, prompt
         assert prompt["juno_bandwidth_share"] == 0.5
-        assert model["first_token_seconds"]["juno"]["min"] > 0 and model["peak_memory_bytes"]["llama_cpp"]["min"] > 1e6
+        assert model["first_token_seconds"]["juno"]["min"] > 0 and model["peak_memory_bytes"]["others"]["llama.cpp"]["min"] > 1e6
         assert report["versions"]["llama_cpp"] == "abc (7)" and report["machine"]["isa"] == "abacus"
         assert len(report["commands"]["juno"]) == 3 and "-fa on" in report["commands"]["llama.cpp"][0]
         assert "6 (3–9)" in out and "abacus" in out, out
@@ -260,8 +262,62 @@ def test_bench_against_llama_cpp_measures_depths_and_batches():
         assert all(r[r.index("-d") + 1] == "64" for r in ran[:2]) and ran[2][ran[2].index("-b") + 1] == ran[3][ran[3].index("-npl") + 1] == "8"
         deep, wide = report["models"][0]["tests"]
         assert (deep["depth"], deep["batch"], wide["depth"], wide["batch"]) == (64, 1, 0, 8)
-        assert wide["ratio"]["median"] == 2  # 20 · 2² against 40
+        assert wide["ratios"]["llama.cpp"]["median"] == 2  # 20 · 2² against 40
         assert "first_token_seconds" not in report["models"][0] and "decode 4 × 8" in out
+
+
+def test_bench_against_llama_cpp_measures_without_repacking_too():
+    with tempfile.TemporaryDirectory() as folder:
+        llama, juno = pretend(folder, "llama", PRETENDED_LLAMA), pretend(folder, "juno", PRETENDED_JUNO, " bench")
+        out = os.path.join(folder, "out.json")
+        p = subprocess.run([sys.executable, SCRIPT, "--llama-bench", llama, "--juno", juno, "-m", LLAMA, "--threads", "2", "-r", "2",
+                            "--tests", "prompt:4", "--speed-only", "--out", out], capture_output=True, text=True, timeout=60)
+        assert p.returncode == 0, p.stderr
+        ran = [line.split() for line in open(os.path.join(folder, "log"))]
+        assert [(r[0], "--repack" in r) for r in ran] == [("juno", False), ("llama", False), ("llama", True)] * 2, ran
+        (test,) = json.load(open(out))["models"][0]["tests"]
+        # Each call of llama is faster than the one before: 100 and 300, 200 and 400.
+        assert [s["median"] for s in test["others"].values()] == [200, 300] and test["best"] == "llama.cpp without repacking"
+
+
+def conditions(folder, *args, juno=None):
+    """-> (status, stdout, stderr, report or None)"""
+    out = os.path.join(folder, "conditions.json")
+    p = subprocess.run([sys.executable, CONDITIONS, *args, "--juno", juno or pretend(folder, "juno", PRETENDED_JUNO, " bench", threads=None),
+                        "--out", out], capture_output=True, text=True, timeout=60)
+    return p.returncode, p.stdout, p.stderr, json.load(open(out)) if os.path.exists(out) else None
+
+
+def test_bench_conditions_time_the_first_token_of_the_demo_model():
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err, report = conditions(folder, "start", "-r", "2", "--threads", "1", juno=JUNO)
+        assert status == 0, err
+        assert len(report["seconds"]["samples"]) == 2 and 0 < report["seconds"]["min"] and report["limit"] == 0.15
+        assert ("NOT met" in out) == (report["seconds"]["median"] > 0.15) and report["command"].startswith(os.path.basename(JUNO))
+
+
+def test_bench_conditions_compare_in_turns():
+    with tempfile.TemporaryDirectory() as folder:
+        # Call i of the program has speed 20 i²: with three threads 180, beside the 80 of two.
+        status, out, err, report = conditions(folder, "threads", "-m", LLAMA, "--threads", "2", "-r", "1")
+        assert status == 0, err
+        assert {n: e["ratio"]["median"] for n, e in report["threads"].items()} == {"1": 0.25, "2": 1, "3": 2.25}, report
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err, report = conditions(folder, "neighbour", "-m", LLAMA, "--threads", "1", "-r", "1")
+        assert status == 0 and report["fair_share"] == 0.5 and "met" in out, err
+        assert report["slower_than_fair"]["median"] == 0.125  # 20 alone, 80 of half a processor
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err, report = conditions(folder, "prompts", "-m", LLAMA, "--threads", "2", "-r", "1")
+        assert status == 0 and list(report["prompts"]) == ["1", "2", "3", "5", "17"] and "ratio" in report["prompts"]["17"], err
+
+
+def test_bench_conditions_refuse():
+    with tempfile.TemporaryDirectory() as folder:
+        for args in (("threads",), ("nothing",), ("threads", "-m", LLAMA, "--test", "decode"), ("start", "-r", "0"), ()):
+            status, out, err, report = conditions(folder, *args)
+            assert status == 2 and out == "" and report is None, (args, err)
+        status, _, err, report = conditions(folder, "prompts", "-m", "/nowhere.gguf")
+        assert status == 1 and "/nowhere.gguf" in err and report is None, err
 
 
 def test_bench_against_llama_cpp_refuses():

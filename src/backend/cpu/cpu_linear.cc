@@ -24,6 +24,7 @@ Product product(const Kernels& kernels, int64_t tokens, const Tensor& weight, op
   const quant::FormatInfo& format = ops::format_of(weight);
   const FormatKernels& own = kernels_of(kernels, weight);
   Product p;
+  p.panels = own.panels;
   p.bytes = own.bytes;
   p.weight = weight.data;
   p.row_bytes = format.row_bytes(weight.cols());
@@ -31,6 +32,7 @@ Product product(const Kernels& kernels, int64_t tokens, const Tensor& weight, op
   p.outputs = weight.rows();
   p.block = format.activation_block(weight.cols());
   p.cell = own.cell;
+  p.times = own.times;
   p.tokens = static_cast<int>(tokens);
   p.planes = activations == ops::Activations::kInt8x2 && !format.is_float ? 2 : 1;
   return p;
@@ -56,8 +58,9 @@ size_t most_scratch(Product p) {
 
 // Whether what is packed for one serves the other, both being products of the same x.
 bool same_packing(const Product& a, const Product& b) {
-  return a.bytes == b.bytes && a.block == b.block && a.planes == b.planes &&
-         (!a.bytes || !a.many() || a.cell == b.cell);
+  if (a.panels != b.panels || a.bytes != b.bytes || a.block != b.block || a.planes != b.planes) return false;
+  if (a.panels) return a.cell == b.cell && a.times == b.times;
+  return !a.bytes || !a.many() || a.cell == b.cell;
 }
 
 size_t tensor_bytes(int64_t rows, int64_t cols) {
@@ -66,13 +69,15 @@ size_t tensor_bytes(int64_t rows, int64_t cols) {
 
 }  // namespace
 
-// Fewest rows of a piece are eight: what kernels have of a row is made for so many at least.
+// Kernels do the work of kPieceRows for a piece of fewer.
 int64_t CpuOps::Stage::piece(const Job& job, int threads) const {
   const Product& p = job.product;
   const int64_t pieces = int64_t{threads} * kPiecesPerThread;
-  if (p.many()) return std::min<int64_t>(kItemRows, ((p.outputs + pieces - 1) / pieces + 7) / 8 * 8);
+  if (p.many())
+    return std::min<int64_t>(kItemRows,
+                             ((p.outputs + pieces - 1) / pieces + kPieceRows - 1) / kPieceRows * kPieceRows);
   const int64_t bytes = std::clamp(weight_bytes / pieces, kPieceBytes, kLargestPiece);
-  return std::max<int64_t>(bytes / (p.row_bytes * together) / 8 * 8, 8);
+  return std::max<int64_t>(bytes / (p.row_bytes * together) / kPieceRows * kPieceRows, kPieceRows);
 }
 
 CpuOps::Job CpuOps::job(int64_t tokens, const ops::Linear& w) const {

@@ -110,13 +110,13 @@ TEST_P(Products, EqualTheReferenceForScalesThatVanishOrAreDenormal) {
 }
 
 // A format that fell back to the general kernels would still be right, only slow.
-TEST_P(Products, RunOnBytesForEveryIntegerFormat) {
+TEST_P(Products, RunInPanelsForEveryIntegerFormat) {
   const bool vectors = GetParam()->name != "baseline";
   const Kernels& kernels = GetParam()->kernels();
   ASSERT_EQ(kernels.format_count, static_cast<int>(quant::formats().size()));
   for (int i = 0; i < kernels.format_count; ++i) {
     const quant::FormatInfo& format = *quant::find_format(kernels.formats[i].gguf_id);
-    EXPECT_EQ(kernels.formats[i].bytes, vectors && !format.is_float) << format.name;
+    EXPECT_EQ(kernels.formats[i].panels, vectors && !format.is_float) << format.name;
   }
 }
 

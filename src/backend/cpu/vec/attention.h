@@ -14,10 +14,11 @@ namespace {
 inline constexpr int kSlots = 64;  // positions of a chunk
 inline constexpr int kRun = 8;     // elements of a dot product added in order
 inline constexpr int kMaxRuns = 128;
+inline constexpr int kTwins = kTileRows < 8 ? 1 : 2;  // queries that registers have room for at once
 
 JUNO_BOTH int padded(int dim) { return (dim + kLanes - 1) / kLanes * kLanes; }
 
-// Of one query row and head: what the chunks so far come to.
+// Of one query, a row and a head of it: what the chunks so far come to.
 struct State {
   int32_t n;
   float l;
@@ -25,18 +26,18 @@ struct State {
 };
 
 struct Work {
-  float *keys, *values, *chunk;  // [key_dim, 64], [64, padded value_dim], [padded value_dim]
+  float *keys, *values, *chunk;  // [key_dim, 64], [64, padded value_dim], [kTwins, padded value_dim]
   float* states;                 // [rows * heads, 16 + padded value_dim]
 
   JUNO_BOTH Work(const AttentionItem& a, std::byte* scratch)
       : keys(reinterpret_cast<float*>(scratch)),
         values(keys + a.key_dim * kSlots),
         chunk(values + padded(a.value_dim) * kSlots),
-        states(chunk + padded(a.value_dim)) {}
+        states(chunk + kTwins * padded(a.value_dim)) {}
 };
 
 size_t attend_scratch(int heads, int key_dim, int value_dim) {
-  const size_t chunk = static_cast<size_t>(key_dim + padded(value_dim)) * kSlots + padded(value_dim);
+  const size_t chunk = static_cast<size_t>(key_dim + padded(value_dim)) * kSlots + kTwins * padded(value_dim);
   return (chunk + static_cast<size_t>(kAttendRows) * heads * (16 + padded(value_dim))) * sizeof(float);
 }
 
@@ -77,67 +78,82 @@ JUNO_BOTH void widen_chunk(const AttentionItem& a, const Work& work, int32_t c, 
   }
 }
 
-// Sixteen slots: kCount runs of the dot product with q, side by side so that they need not wait for each
-// other.
-template <int kCount>
-JUNO_BOTH void add_runs(const float* q, const float* keys, Lanes* runs) {
-  Lanes sums[kCount];
-  for (Lanes& sum : sums) sum = all(0);
+// Sixteen slots: kCount runs of the dot products with kQ queries, side by side so that they need not wait for
+// each other.
+template <int kQ, int kCount>
+JUNO_BOTH void add_runs(const float* const* q, int from, const float* keys, Lanes (*runs)[kMaxRuns]) {
+  Lanes sums[kQ][kCount];
+#pragma GCC unroll 2
+  for (int j = 0; j < kQ; ++j)
+#pragma GCC unroll 8
+    for (int r = 0; r < kCount; ++r) sums[j][r] = all(0);
 #pragma GCC unroll 8
   for (int i = 0; i < kRun; ++i)
 #pragma GCC unroll 8
     for (int r = 0; r < kCount; ++r) {
-      const int at = r * kRun + i;
-      sums[r] = fma(all(q[at]), load(keys + at * kSlots), sums[r]);
+      const int at = from + r * kRun + i;
+      const Lanes key = load(keys + at * kSlots);
+#pragma GCC unroll 2
+      for (int j = 0; j < kQ; ++j) sums[j][r] = fma(all(q[j][at]), key, sums[j][r]);
     }
-  for (int r = 0; r < kCount; ++r) runs[r] = sums[r];
+#pragma GCC unroll 2
+  for (int j = 0; j < kQ; ++j)
+#pragma GCC unroll 8
+    for (int r = 0; r < kCount; ++r) runs[j][from / kRun + r] = sums[j][r];
 }
 
-// dots[s] = q · key of slot s, for sixteen slots.
-JUNO_BOTH void dots16(const AttentionItem& a, const float* q, const float* keys, float* dots) {
-  Lanes runs[kMaxRuns];
+// dots[j][s] = q[j] · key of slot s, for sixteen slots.
+template <int kQ>
+JUNO_BOTH void dots16(const AttentionItem& a, const float* const* q, const float* keys,
+                      float (*dots)[kSlots]) {
+  Lanes runs[kQ][kMaxRuns];
   const int whole = a.key_dim / kRun;
-  int count = 1, r = 0;
+  int count = 1, first = 0;
   while (count * kRun < a.key_dim) count *= 2;
-  for (; r + kTileRows <= whole; r += kTileRows)
-    add_runs<kTileRows>(q + r * kRun, keys + r * kRun * kSlots, runs + r);
-  for (; r < whole; ++r) add_runs<1>(q + r * kRun, keys + r * kRun * kSlots, runs + r);
-  for (; r < count; ++r) {
-    runs[r] = all(0);
-    for (int i = r * kRun; i < a.key_dim; ++i) runs[r] = fma(all(q[i]), load(keys + i * kSlots), runs[r]);
+  for (; first + kTileRows <= whole; first += kTileRows) add_runs<kQ, kTileRows>(q, first * kRun, keys, runs);
+  for (; first < whole; ++first) add_runs<kQ, 1>(q, first * kRun, keys, runs);
+  for (int j = 0; j < kQ; ++j) {
+    for (int r = whole; r < count; ++r) {
+      runs[j][r] = all(0);
+      for (int i = r * kRun; i < a.key_dim; ++i)
+        runs[j][r] = fma(all(q[j][i]), load(keys + i * kSlots), runs[j][r]);
+    }
+    for (int half = count / 2; half > 0; half /= 2)
+      for (int r = 0; r < half; ++r) runs[j][r] = add(runs[j][r], runs[j][r + half]);
+    store(dots[j], runs[j][0]);
   }
-  for (count /= 2; count > 0; count /= 2)
-    for (r = 0; r < count; ++r) runs[r] = add(runs[r], runs[r + count]);
-  store(dots, runs[0]);
 }
 
-// o[d] for kWidth vectors of d, side by side so that they need not wait for each other.
-template <int kWidth>
-JUNO_BOTH void add_columns(const float* weights, const float* values, int width, int begin, int end,
-                           float* o) {
-  Lanes sums[kWidth];
-  for (Lanes& sum : sums) sum = all(0);
-  for (int s = begin; s < end; ++s) {
-    const Lanes w = all(weights[s]);
+// o[j][d] for kWidth vectors of d, side by side so that they need not wait for each other.
+template <int kQ, int kWidth>
+JUNO_BOTH void add_columns(const float (*weights)[kSlots], const float* values, int width, int begin, int end,
+                           float* const* o, int at) {
+  Lanes sums[kQ][kWidth];
+#pragma GCC unroll 2
+  for (int j = 0; j < kQ; ++j)
 #pragma GCC unroll 4
-    for (int i = 0; i < kWidth; ++i) sums[i] = fma(w, load(values + s * width + i * kLanes), sums[i]);
+    for (int i = 0; i < kWidth; ++i) sums[j][i] = all(0);
+  for (int s = begin; s < end; ++s) {
+    Lanes w[kQ];
+#pragma GCC unroll 2
+    for (int j = 0; j < kQ; ++j) w[j] = all(weights[j][s]);
+#pragma GCC unroll 4
+    for (int i = 0; i < kWidth; ++i) {
+      const Lanes value = load(values + s * width + at + i * kLanes);
+#pragma GCC unroll 2
+      for (int j = 0; j < kQ; ++j) sums[j][i] = fma(w[j], value, sums[j][i]);
+    }
   }
-  for (int i = 0; i < kWidth; ++i) store(o + i * kLanes, sums[i]);
-}
-JUNO_BOTH void add_values(const float* weights, const float* values, int width, int begin, int end,
-                          float* o) {
-  int d = 0;
-  for (; d + 4 * kLanes <= width; d += 4 * kLanes)
-    add_columns<4>(weights, values + d, width, begin, end, o + d);
-  for (; d < width; d += kLanes) add_columns<1>(weights, values + d, width, begin, end, o + d);
+#pragma GCC unroll 2
+  for (int j = 0; j < kQ; ++j)
+#pragma GCC unroll 4
+    for (int i = 0; i < kWidth; ++i) store(o[j] + at + i * kLanes, sums[j][i]);
 }
 
-// Slots [begin, end) of the widened chunk, for one query row and head.
-JUNO_BOTH void attend_chunk(const AttentionItem& a, const Work& work, const float* q, int begin, int end,
-                            State& to) {
-  float t[kSlots], weights[kSlots], tree[kSlots];
+// Scores to weights, in place, for slots [begin, end); the others get 0. Sets n and l.
+JUNO_BOTH void weigh(const AttentionItem& a, int begin, int end, float* t, State& to) {
+  float tree[kSlots];
   int32_t n[kSlots];
-  for (int s = begin / kLanes * kLanes; s < end; s += kLanes) dots16(a, q, work.keys + s, t + s);
   for (int s = 0; s < begin; ++s) t[s] = 0;
   for (int s = end; s < kSlots; ++s) t[s] = 0;
   if (a.capped)
@@ -146,19 +162,37 @@ JUNO_BOTH void attend_chunk(const AttentionItem& a, const Work& work, const floa
     for (int s = 0; s < kSlots; ++s) t[s] = t[s] * a.after;
   for (int s = 0; s < kSlots; ++s) {
     n[s] = rne_int(t[s]);
-    weights[s] = exp2_poly(t[s] - rne(t[s]));
+    t[s] = exp2_poly(t[s] - rne(t[s]));
   }
   int32_t top = n[begin];
   for (int s = begin; s < end; ++s) top = n[s] > top ? n[s] : top;
   for (int s = 0; s < kSlots; ++s) {
     const float w =
-        weights[s] * power(static_cast<int32_t>(static_cast<uint32_t>(n[s]) - static_cast<uint32_t>(top)));
-    weights[s] = s >= begin && s < end ? w : 0.0f;
+        t[s] * power(static_cast<int32_t>(static_cast<uint32_t>(n[s]) - static_cast<uint32_t>(top)));
+    t[s] = s >= begin && s < end ? w : 0.0f;
   }
-  for (int s = 0; s < kSlots; ++s) tree[s] = weights[s];
+  for (int s = 0; s < kSlots; ++s) tree[s] = t[s];
   to.n = top;
   to.l = quant::halving_tree(tree, kSlots);
-  add_values(weights, work.values, padded(a.value_dim), begin, end, to.o);
+}
+
+// Slots [begin, end) of the widened chunk, for kQ queries.
+template <int kQ>
+JUNO_BOTH void attend_chunk(const AttentionItem& a, const Work& work, const float* const* q, int begin,
+                            int end, State* to) {
+  float t[kQ][kSlots];
+  for (int s = begin / kLanes * kLanes; s < end; s += kLanes)
+    dots16<kQ>(a, q, work.keys + s, reinterpret_cast<float(*)[kSlots]>(&t[0][s]));
+  float* o[kQ];
+  for (int j = 0; j < kQ; ++j) {
+    weigh(a, begin, end, t[j], to[j]);
+    o[j] = to[j].o;
+  }
+  const int width = padded(a.value_dim);
+  int d = 0;
+  for (; d + 4 * kLanes <= width; d += 4 * kLanes)
+    add_columns<kQ, 4>(t, work.values, width, begin, end, o, d);
+  for (; d < width; d += kLanes) add_columns<kQ, 1>(t, work.values, width, begin, end, o, d);
 }
 
 JUNO_BOTH void merge(State& all, const State& chunk, int width) {
@@ -194,26 +228,43 @@ JUNO_BOTH Seen seen(const AttentionItem& a, int32_t c, int r) {
           start <= from};
 }
 
-// Chunk c for all query rows that see some of it: apart, or after the chunks before it.
+JUNO_BOTH bool same(const Seen& x, const Seen& y) {
+  return x.begin == y.begin && x.end == y.end && x.first == y.first;
+}
+
+// Chunk c for kQ queries from `index` on, that see the same of it: apart, or after the chunks before it.
+template <int kQ, bool kApart>
+JUNO_BOTH void attend_queries(const AttentionItem& a, const Work& work, int index, const Seen& see,
+                              float* kept) {
+  const int width = padded(a.value_dim);
+  const float* q[kQ];
+  State all[kQ], chunk[kQ];
+  for (int j = 0; j < kQ; ++j) {
+    const int r = (index + j) / a.heads, h = (index + j) % a.heads;
+    q[j] = a.q + r * a.q_stride + h * a.key_dim;
+    all[j] = load_state(kept + (index + j) * state_floats(a));
+    chunk[j] = {0, 0, kApart || see.first ? all[j].o : work.chunk + j * width};
+  }
+  attend_chunk<kQ>(a, work, q, see.begin, see.end, chunk);
+  for (int j = 0; j < kQ; ++j) {
+    if (kApart || see.first) all[j] = chunk[j];
+    else merge(all[j], chunk[j], width);
+    store_state(kept + (index + j) * state_floats(a), all[j]);
+  }
+}
+
+// Chunk c for all query rows that see some of it.
 template <bool kApart>
 JUNO_BOTH void attend_rows(const AttentionItem& a, const Work& work, int32_t c, float* kept) {
-  const int width = padded(a.value_dim);
-  for (int r = 0; r < a.rows; ++r) {
-    const Seen see = seen(a, c, r);
-    if (see.begin >= see.end) continue;
-    for (int h = 0; h < a.heads; ++h) {
-      float* at = kept + (r * a.heads + h) * state_floats(a);
-      const float* q = a.q + r * a.q_stride + h * a.key_dim;
-      State all = load_state(at);
-      if (kApart || see.first) {
-        attend_chunk(a, work, q, see.begin, see.end, all);
-      } else {
-        State chunk{0, 0, work.chunk};
-        attend_chunk(a, work, q, see.begin, see.end, chunk);
-        merge(all, chunk, width);
-      }
-      store_state(at, all);
+  const int queries = a.rows * a.heads;
+  for (int i = 0; i < queries;) {
+    const Seen see = seen(a, c, i / a.heads);
+    const bool twins = kTwins == 2 && i + 1 < queries && same(see, seen(a, c, (i + 1) / a.heads));
+    if (see.begin < see.end) {
+      if (twins) attend_queries<kTwins, kApart>(a, work, i, see, kept);
+      else attend_queries<1, kApart>(a, work, i, see, kept);
     }
+    i += twins ? kTwins : 1;
   }
 }
 

@@ -174,6 +174,28 @@ JUNO_BOTH Lanes fma(Lanes a, Lanes b, Lanes c) {
 }
 JUNO_BOTH Lanes exact_fma(Lanes a, Lanes b, Lanes c) { return fma(a, b, c); }
 
+// to[i] = the halving tree of sums[i], four at a time.
+template <int kCount>
+JUNO_BOTH void halving_trees(const Lanes* sums, float* to) {
+#pragma GCC unroll 2
+  for (int first = 0; first < kCount; first += 4) {
+    __m256 eights[4], fours[2];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) eights[i] = _mm256_add_ps(sums[first + i].lo, sums[first + i].hi);
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      const __m256 a = eights[2 * i], b = eights[2 * i + 1];
+      fours[i] = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+    }
+    const __m256 twos = _mm256_add_ps(_mm256_shuffle_ps(fours[0], fours[1], 0x44),
+                                      _mm256_shuffle_ps(fours[0], fours[1], 0xee));
+    const __m256 ones = _mm256_add_ps(twos, _mm256_permute_ps(twos, 0xb1));
+    const __m128 low = _mm256_castps256_ps128(ones), high = _mm256_extractf128_ps(ones, 1);
+    _mm_storeu_ps(to + first,
+                  _mm_unpacklo_ps(_mm_shuffle_ps(low, low, 0x88), _mm_shuffle_ps(high, high, 0x88)));
+  }
+}
+
 // What the processor does at most (probe.h). The empty asm makes a factor look new, so that no product is
 // taken out of its loop, and a sum needed at once, so that no product waits for it in memory. Loops that are
 // unrolled late would leave the sums there too. Pairs of products add up in 16 bits as long as small weights

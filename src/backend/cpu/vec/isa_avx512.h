@@ -187,6 +187,30 @@ JUNO_BOTH Lanes add(Lanes a, Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
 JUNO_BOTH Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 JUNO_BOTH Lanes exact_fma(Lanes a, Lanes b, Lanes c) { return fma(a, b, c); }
 
+// to[i] = the halving tree of sums[i], eight at a time.
+template <int kCount>
+JUNO_BOTH void halving_trees(const Lanes* sums, float* to) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
+#pragma GCC unroll 2
+  for (int first = 0; first < kCount; first += 8) {
+    __m512 eights[4], fours[2];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const __m512 a = sums[first + 2 * i].v, b = sums[first + 2 * i + 1].v;
+      eights[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      const __m512 a = eights[2 * i], b = eights[2 * i + 1];
+      fours[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    }
+    const __m512 twos = _mm512_add_ps(_mm512_shuffle_ps(fours[0], fours[1], 0x44),
+                                      _mm512_shuffle_ps(fours[0], fours[1], 0xee));
+    const __m512 ones = _mm512_add_ps(twos, _mm512_permute_ps(twos, 0xb1));
+    _mm256_storeu_ps(to + first, _mm512_castps512_ps256(_mm512_permutexvar_ps(order, ones)));
+  }
+}
+
 // What the processor does at most (probe.h). The empty asm makes a factor look new, so that no product is
 // taken out of its loop, and a sum needed at once, so that no product waits for it in memory. Loops that are
 // unrolled late would leave the sums there too.

@@ -4,9 +4,9 @@
 // numbers of each; a number of a row belongs to one of its eight groups.
 #pragma once
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__)
-#include "backend/cpu/vec/isa_avx512.h"
+#include "backend/cpu/vec/isa_avx512_panel.h"
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
-#include "backend/cpu/vec/isa_avx2.h"
+#include "backend/cpu/vec/isa_avx2_panel.h"
 #else
 #include "backend/cpu/vec/isa_baseline.h"
 #endif
