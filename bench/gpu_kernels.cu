@@ -25,11 +25,14 @@ using namespace juno::gpu;
 #define DECLARE(name, Args, threads, blocks) \
   extern "C" __global__ void juno_##name(const __grid_constant__ juno::gpu::Args args);
 JUNO_KERNELS(DECLARE)
-DECLARE(ahead_1, MatvecArgs, 0, 0)
-DECLARE(ahead_2, MatvecArgs, 0, 0)
-DECLARE(ahead_3, MatvecArgs, 0, 0)
-DECLARE(ahead_4, MatvecArgs, 0, 0)
-DECLARE(ahead_6, MatvecArgs, 0, 0)
+#define DECLARE_AHEAD(format)                   \
+  DECLARE(ahead_##format##_1, MatvecArgs, 0, 0) \
+  DECLARE(ahead_##format##_2, MatvecArgs, 0, 0) \
+  DECLARE(ahead_##format##_3, MatvecArgs, 0, 0) \
+  DECLARE(ahead_##format##_4, MatvecArgs, 0, 0)
+DECLARE_AHEAD(Q4_K)
+DECLARE_AHEAD(Q6_K)
+DECLARE_AHEAD(Q8_0)
 
 namespace {
 
@@ -37,18 +40,22 @@ namespace {
 const void* const kFunctions[] = {JUNO_KERNELS(POINTER)};
 
 struct Variant {
-  const char* name;
+  uint32_t format;
+  int ahead;
   const void* function;
+  uint32_t most_threads;
 };
-const Variant kAhead[] = {{"ahead 1", reinterpret_cast<const void*>(juno_ahead_1)},
-                          {"ahead 2", reinterpret_cast<const void*>(juno_ahead_2)},
-                          {"ahead 3", reinterpret_cast<const void*>(juno_ahead_3)},
-                          {"ahead 4", reinterpret_cast<const void*>(juno_ahead_4)},
-                          {"ahead 6", reinterpret_cast<const void*>(juno_ahead_6)}};
+#define AHEAD(format)                                                                           \
+  {quant::format::gguf_id, 1, reinterpret_cast<const void*>(juno_ahead_##format##_1), 512},     \
+      {quant::format::gguf_id, 2, reinterpret_cast<const void*>(juno_ahead_##format##_2), 512}, \
+      {quant::format::gguf_id, 3, reinterpret_cast<const void*>(juno_ahead_##format##_3), 256}, \
+      {quant::format::gguf_id, 4, reinterpret_cast<const void*>(juno_ahead_##format##_4), 256},
+const Variant kAhead[] = {AHEAD(Q4_K) AHEAD(Q6_K) AHEAD(Q8_0)};
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   std::printf("%s: %s\n", what, cudaGetErrorString(error));
+  std::fflush(stdout);
   std::exit(1);
 }
 
@@ -187,7 +194,7 @@ void check_format(int rows, int cols, int tokens) {
   a.block = block_of(w);
   a.from = to_device(x);
   a.prefetch_strips = 1;
-  enqueue(plan(a, chip));
+  enqueue(plan(a, chip)[0]);
   check(cudaMemcpy(got.data(), a.parts[0].y, got.size() * 4, cudaMemcpyDeviceToHost), F::name);
   const int block = quant::activation_block(F::block_size, cols);
   std::vector<int8_t> q(cols);
@@ -251,16 +258,20 @@ void time_shape(const Shape& s) {
     weights.push_back(noise_weight(s.format, s.rows, s.cols));
   float *x = floats(size_t(8) * s.cols), *y = device<float>(size_t(8) * s.rows), *norm = floats(s.cols);
   const double bytes = double(file_bytes(weights[0])) * (s.gated ? 2 : 1);
+  const Rounded rounded{reinterpret_cast<int8_t*>(noise(size_t(8) * s.cols)), floats(size_t(8) * s.cols / 32),
+                        reinterpret_cast<uint32_t*>(noise(size_t(s.cols)))};
+  bool ready = false;
   const auto launches = [&](int tokens, int strips, Source source) {
     std::vector<Launch> all;
     for (int i = 0; i < copies; ++i) {
       MatvecArgs a = product_of(s, weights[s.gated ? 2 * i : i], weights[s.gated ? 2 * i + 1 : i], tokens);
       a.parts[0].y = y;
-      a.from = x;
+      if (ready) a.x = rounded;
+      else a.from = x;
       a.source = source;
       a.norm.weight = norm;
       a.prefetch_strips = strips;
-      all.push_back(plan(a, chip));
+      all.push_back(plan(a, chip)[0]);
     }
     return all;
   };
@@ -269,13 +280,19 @@ void time_shape(const Shape& s) {
   };
   print("as planned", time_graph(launches(1, 1, Source::kPlain)));
   print("as planned, norm inside", time_graph(launches(1, 1, Source::kNorm)));
+  ready = true;
+  print("as planned, rounded before", time_graph(launches(1, 1, Source::kPlain)));
+  ready = false;
   print("as planned, one after another", time_graph(launches(1, 1, Source::kPlain), {.early = false}));
-  for (const Variant& v : kAhead)
+  for (const Variant& v : kAhead) {
+    if (v.format != s.format) continue;
     for (const auto& [threads, per] : {std::pair{256u, 1u}, {256u, 2u}, {512u, 1u}, {128u, 4u}})
       for (const int strips : {0, 1, 3})
-        print(std::string(v.name) + ", " + std::to_string(threads) + " x " + std::to_string(per) +
-                  ", prefetch " + std::to_string(strips),
-              time_graph(launches(1, strips, Source::kPlain), {v.function, threads, per}));
+        if (threads <= v.most_threads)
+          print("ahead " + std::to_string(v.ahead) + ", " + std::to_string(threads) + " x " +
+                    std::to_string(per) + ", prefetch " + std::to_string(strips),
+                time_graph(launches(1, strips, Source::kPlain), {v.function, threads, per}));
+  }
   for (const int tokens : {2, 4, 8})
     print(std::to_string(tokens) + " tokens", time_graph(launches(tokens, 1, Source::kPlain)));
   for (const Weight& w : weights) cudaFree(const_cast<uint8_t*>(w.data));
@@ -347,8 +364,8 @@ class Token {
  public:
   Token(const Model& model, int depth) : m(model), cache(model, 1, depth) {
     for (int i = 0; i < m.layers; ++i) layer(i % 2 ? m.tall : m.format);
-    all.push_back(plan(product(weight(m.tall, m.vocab, m.dim), x, logits, true), chip));
-    all.push_back(plan(ArgmaxArgs{logits, id, nullptr, 1, m.vocab}));
+    all.push_back(plan(product(weight(m.tall, m.vocab, m.dim), x, logits, true), chip)[0]);
+    all.push_back(plan(ArgmaxArgs{logits, best, nullptr, 1, m.vocab, m.vocab}));
   }
   void time(int depth) {
     const double us = time_graph(all) * double(all.size());
@@ -379,7 +396,7 @@ class Token {
   void add_product(MatvecArgs a) {
     a.epilogue = Epilogue::kAdd;
     a.residual = x;
-    all.push_back(plan(a, chip));
+    all.push_back(plan(a, chip)[0]);
   }
   void layer(uint32_t tall);
 
@@ -388,7 +405,7 @@ class Token {
   const int q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
   float *x = floats(m.dim), *norm = floats(std::max(m.dim, m.ffn)), *qkv = device<float>(q + 2 * kv);
   float *inner = device<float>(m.ffn), *logits = device<float>(m.vocab), *table = floats(m.head_dim);
-  int32_t* id = device<int32_t>(1);
+  uint64_t* best = device<uint64_t>(1);
   double bytes = 0;
   std::vector<Weight> weights;
   std::vector<Launch> all;
@@ -399,7 +416,7 @@ void Token::layer(uint32_t tall) {
   a.parts[1] = {weight(m.format, kv, m.dim), nullptr, qkv + q, kv};
   a.parts[2] = {weight(tall, kv, m.dim), nullptr, qkv + q + kv, kv};
   a.part_count = 3;
-  all.push_back(plan(a, chip));
+  all.push_back(plan(a, chip)[0]);
   PrepareArgs before;
   before.q = qkv, before.k = qkv + q, before.v = qkv + q + kv, before.q_out = qkv;
   before.table = table;
@@ -415,7 +432,7 @@ void Token::layer(uint32_t tall) {
   a.parts[1] = {weight(m.format, m.ffn, m.dim), nullptr, inner, m.ffn};
   a.part_count = 2;
   a.epilogue = Epilogue::kGated;
-  all.push_back(plan(a, chip));
+  all.push_back(plan(a, chip)[0]);
   add_product(product(weight(tall, m.dim, m.ffn), inner, x, false));
 }
 

@@ -117,7 +117,7 @@ void Lowerer::products(MatvecArgs a) {
       const int64_t n = int64_t{t} * a.planes * a.k;
       part.x = {.q = a.x.q + n, .d = a.x.d + n / a.block, .h = a.x.h + n / 32};
     }
-    add(plan(part, how_.chip));
+    for (const Launch& one : plan(part, how_.chip)) add(one);
   }
 }
 
@@ -195,9 +195,12 @@ void Lowerer::operator()(const LinearStep& s) {
     if (s.gated) (*this)(ElementStep{Elementwise::kGated, s.gated, s.parts[0].y, s.parts[1].y, 0, s.act});
     return;
   }
-  if (s.gated) a.parts[0].y = s.gated.f32();
+  const bool apart = s.gated && !can_gate(a);
+  if (apart) a.epilogue = Epilogue::kStore;
+  if (s.gated && !apart) a.parts[0].y = s.gated.f32();
   input(a, x, format.is_float);
   products(a);
+  if (apart) (*this)(ElementStep{Elementwise::kGated, s.gated, s.parts[0].y, s.parts[1].y, 0, s.act});
 }
 
 void Lowerer::operator()(const NormStep& s) {
@@ -341,7 +344,7 @@ void Lowerer::operator()(const ExpertsStep& s) {
     const QuantiseArgs round{
         .x = x, .tokens = narrow(inputs), .k = a.k, .block = a.block, .planes = a.planes};
     input(a, round, format.is_float);
-    add(plan(a, how_.chip));
+    for (const Launch& one : plan(a, how_.chip)) add(one);
   };
 
   MatvecArgs in;

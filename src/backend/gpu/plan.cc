@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 
 #include "backend/gpu/kernels/list.h"
+#include "quant/format_info.h"
+#include "quant/formats.h"
 
 namespace juno::gpu {
 namespace {
@@ -36,10 +39,10 @@ Launch plan(const EmbedArgs& a) {
 }
 Launch plan(const NormArgs& a) {
   const auto grid = static_cast<uint32_t>(std::min<int64_t>(a.runs, 8 * kMaxBlocks));
-  return launch(Kernel::norm, {grid}, row_threads(a.n), kSumsBytes, a);
+  return launch(Kernel::norm, {grid}, row_threads(a.n), kSumsBytes + int64_t{a.n} * 4, a);
 }
 Launch plan(const QuantiseArgs& a) {
-  return launch(Kernel::quantise, {static_cast<uint32_t>(a.tokens)}, 256, kSumsBytes, a);
+  return launch(Kernel::quantise, {static_cast<uint32_t>(a.tokens)}, 256, kSumsBytes + int64_t{a.k} * 4, a);
 }
 Launch plan(const RopeTableArgs& a) {
   return launch(Kernel::rope_table, {blocks_for(int64_t{a.tokens} * a.pairs, 128)}, 128, 0, a);
@@ -66,7 +69,8 @@ Launch plan(const CombineArgs& a) {
   return launch(Kernel::combine, {blocks_for(int64_t{a.tokens} * a.width, 256)}, 256, 0, a);
 }
 Launch plan(const ArgmaxArgs& a) {
-  return launch(Kernel::argmax, {static_cast<uint32_t>(a.rows)}, 1024, 32 * 8, a);
+  return launch(Kernel::argmax, {blocks_for(ceil_div(a.n, 4), 256), static_cast<uint32_t>(a.rows)}, 256,
+                8 * 8, a);
 }
 Launch plan(const FiniteArgs& a) { return launch(Kernel::finite, {blocks_for(a.n, 256)}, 256, 0, a); }
 Launch plan(const RepackArgs& a) {
@@ -74,8 +78,7 @@ Launch plan(const RepackArgs& a) {
   return launch(Kernel::repack, {blocks_for(blocks, 128)}, 128, 0, a);
 }
 
-// ---- products
-// -----------------------------------------------------------------------------------------------
+// Products.
 namespace {
 
 int64_t strips(const MatvecArgs& a) {
@@ -99,20 +102,74 @@ int matvec_rows(int k, int block, const Chip& chip) {
   return rows;
 }
 
-Launch plan(const MatvecArgs& a, const Chip& chip) {
+namespace {
+
+// A kernel for these formats, and how many of kernels/list.h stand before it among those for one row.
+struct Served {
+  int block;
+  uint32_t formats[2];  // the second may be the first again
+  bool has(uint32_t format) const { return format == formats[0] || format == formats[1]; }
+};
+template <class First, class Second = First>
+constexpr Served served(int block) {
+  return {block, {First::gguf_id, Second::gguf_id}};
+}
+constexpr Served kServed[] = {
+#define JUNO_SERVED(X, rows, threads, name, block, ...) served<__VA_ARGS__>(block),
+    JUNO_MATVEC_32(JUNO_SERVED, , , ) JUNO_MATVEC_256(JUNO_SERVED, , , )
+#undef JUNO_SERVED
+};
+
+// The kernel that serves the parts [first, last), or -1.
+int kernel_for(const MatvecArgs& a, int first, int last) {
+  for (size_t k = 0; k < std::size(kServed); ++k) {
+    const quant::FormatInfo& format = *quant::find_format(kServed[k].formats[0]);
+    bool all = format.block_elements < 256 || kServed[k].block == (a.block == 128 ? 128 : 0);
+    for (int i = first; i < last; ++i) all = all && kServed[k].has(a.parts[i].weight.format);
+    if (all) return static_cast<int>(k);
+  }
+  return -1;
+}
+
+Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
   constexpr int kWarps = 8;
   const int rows = a.tokens * a.planes;
-  assert(rows >= 1 && rows <= kMatvecRows);
+  assert(rows >= 1 && rows <= kMatvecRows && kernel >= 0);
   const int index = rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3, planned = 1 << index;
   const int64_t tasks = ceil_div(strips(a), kWarps);
   const int64_t pairs = a.ids ? a.pairs : 1, room = std::max<int64_t>(chip.multiprocessors * 2 / pairs, 1);
   const auto blocks = static_cast<uint32_t>(std::clamp<int64_t>(tasks, 1, room));
-  return launch(static_cast<Kernel>(static_cast<int>(Kernel::matvec_1) + index),
-                {blocks, static_cast<uint32_t>(pairs)}, kWarps * 32, matvec_shared(planned, a.k, a.block), a);
+  const int first = static_cast<int>(Kernel::matvec_F32_1);
+  MatvecArgs some = a;
+  const int64_t turns = ceil_div(strips(a), int64_t{blocks} * kWarps);  // strips of a warp
+  if (some.prefetch_strips == 0)
+    some.prefetch_strips = static_cast<int32_t>(std::clamp<int64_t>(turns, 1, 3));
+  return launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
+                {blocks, static_cast<uint32_t>(pairs)}, kWarps * 32,
+                matvec_shared(planned, a.k, a.block) + (a.block == 0 || a.x.q ? 0 : int64_t{a.k} * 4), some);
 }
 
-// ---- attention
-// ----------------------------------------------------------------------------------------------
+}  // namespace
+
+bool can_gate(const MatvecArgs& a) { return kernel_for(a, 0, 2) >= 0; }
+
+std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
+  const int parts = a.part_count;
+  if (const int kernel = kernel_for(a, 0, parts); kernel >= 0) return {plan_part(a, kernel, chip)};
+  assert(a.epilogue != Epilogue::kGated);
+  std::vector<Launch> launches;
+  for (int first = 0, last = parts; first < parts; first = last) {
+    for (last = parts; kernel_for(a, first, last) < 0;) --last;
+    MatvecArgs some = a;
+    some.part_count = last - first;
+    for (int i = first; i < last; ++i) some.parts[i - first] = a.parts[i];
+    launches.push_back(plan_part(some, kernel_for(a, first, last), chip));
+  }
+  return launches;
+}
+
+// Attention.
+//
 size_t attend_parts_bytes(const AttendArgs& a, const Chip& chip) {
   if (a.max_chunks <= 1 || int64_t{a.rows} * a.places.kv_heads >= 2 * chip.multiprocessors) return 0;
   return static_cast<size_t>(a.rows) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.max_chunks) *

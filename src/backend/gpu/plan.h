@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a kernel's filled-in parameter to its launch: which kernel, how many blocks, how much shared memory.
 #pragma once
+#include <vector>
+
 #include "backend/gpu/kernels/args.h"
 #include "backend/gpu/launch.h"
 
@@ -24,8 +26,9 @@ Launch plan(const RepackArgs& a);
 // several calls or to the tensor cores. block is 0 for float weights.
 inline constexpr int kMatvecRows = 8;
 int matvec_rows(int k, int block, const Chip& chip);
-int64_t matvec_shared(int rows, int k, int block);  // bytes of a block of threads
-Launch plan(const MatvecArgs& a, const Chip& chip);
+int64_t matvec_shared(int rows, int k, int block);                // bytes of a block of threads
+std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip);  // one, where one kernel serves all parts
+bool can_gate(const MatvecArgs& a);  // Epilogue::kGated: one kernel serves the formats of parts 0 and 1
 
 // Attention of decoding rows. Bytes of AttendArgs::parts for a grid of `max_chunks` chunks, 0 where there are
 // rows enough to keep the device busy without sharing chunks out: then parts stays null and there is one

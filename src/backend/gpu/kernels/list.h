@@ -14,21 +14,60 @@
   X(rows, RowsArgs, 256, 1)            \
   X(route, RouteArgs, 128, 1)          \
   X(combine, CombineArgs, 256, 1)      \
-  X(argmax, ArgmaxArgs, 1024, 1)       \
+  X(argmax, ArgmaxArgs, 256, 1)        \
   X(finite, FiniteArgs, 256, 1)        \
   X(repack, RepackArgs, 256, 1)
 
-// By the rows of activations that one pass over the weights serves; each its own .cu, for they take long to
-// compile.
-#define JUNO_MATVEC_1_KERNELS(X) X(matvec_1, MatvecArgs, 512, 1)
-#define JUNO_MATVEC_2_KERNELS(X) X(matvec_2, MatvecArgs, 512, 1)
-#define JUNO_MATVEC_4_KERNELS(X) X(matvec_4, MatvecArgs, 256, 1)
-#define JUNO_MATVEC_8_KERNELS(X) X(matvec_8, MatvecArgs, 256, 1)
+// Matrix-vector kernels, M(X, rows, threads, name, block, formats): one for a format or for formats that
+// often stand side by side in a file; `block` is 128, or 0 for the activation blocks of other lengths of K;
+// `rows` are those of the activations that one pass over the weights serves.
+#define JUNO_MATVEC_32(M, X, rows, threads)     \
+  M(X, rows, threads, F32, 0, quant::F32)       \
+  M(X, rows, threads, F16, 0, quant::F16)       \
+  M(X, rows, threads, BF16, 0, quant::BF16)     \
+  M(X, rows, threads, Q8_0, 0, quant::Q8_0)     \
+  M(X, rows, threads, Q4_0, 0, quant::Q4_0)     \
+  M(X, rows, threads, Q4_1, 0, quant::Q4_1)     \
+  M(X, rows, threads, Q5_0, 0, quant::Q5_0)     \
+  M(X, rows, threads, Q5_1, 0, quant::Q5_1)     \
+  M(X, rows, threads, IQ4_NL, 0, quant::IQ4_NL) \
+  M(X, rows, threads, MXFP4, 0, quant::MXFP4)
+#define JUNO_MATVEC_256(M, X, rows, threads)                    \
+  M(X, rows, threads, Q2_K, 128, quant::Q2_K)                   \
+  M(X, rows, threads, Q3_K, 128, quant::Q3_K)                   \
+  M(X, rows, threads, Q4_K, 128, quant::Q4_K)                   \
+  M(X, rows, threads, Q5_K, 128, quant::Q5_K)                   \
+  M(X, rows, threads, Q6_K, 128, quant::Q6_K)                   \
+  M(X, rows, threads, IQ4_XS, 128, quant::IQ4_XS)               \
+  M(X, rows, threads, TQ2_0, 128, quant::TQ2_0)                 \
+  M(X, rows, threads, Q4_K_Q6_K, 128, quant::Q4_K, quant::Q6_K) \
+  M(X, rows, threads, Q5_K_Q6_K, 128, quant::Q5_K, quant::Q6_K) \
+  M(X, rows, threads, Q2_K_short, 0, quant::Q2_K)               \
+  M(X, rows, threads, Q3_K_short, 0, quant::Q3_K)               \
+  M(X, rows, threads, Q4_K_short, 0, quant::Q4_K)               \
+  M(X, rows, threads, Q5_K_short, 0, quant::Q5_K)               \
+  M(X, rows, threads, Q6_K_short, 0, quant::Q6_K)               \
+  M(X, rows, threads, IQ4_XS_short, 0, quant::IQ4_XS)           \
+  M(X, rows, threads, TQ2_0_short, 0, quant::TQ2_0)
+#define JUNO_MATVEC_NAME(X, rows, threads, name, block, ...) X(matvec_##name##_##rows, MatvecArgs, threads, 1)
+// One .cu each, so that they compile side by side.
+#define JUNO_MATVEC_32_1_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 1, 512)
+#define JUNO_MATVEC_32_2_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 2, 512)
+#define JUNO_MATVEC_32_4_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 4, 256)
+#define JUNO_MATVEC_32_8_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 8, 256)
+#define JUNO_MATVEC_256_1_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 1, 512)
+#define JUNO_MATVEC_256_2_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 2, 512)
+#define JUNO_MATVEC_256_4_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 4, 256)
+#define JUNO_MATVEC_256_8_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 8, 256)
 #define JUNO_MATVEC_KERNELS(X) \
-  JUNO_MATVEC_1_KERNELS(X)     \
-  JUNO_MATVEC_2_KERNELS(X)     \
-  JUNO_MATVEC_4_KERNELS(X)     \
-  JUNO_MATVEC_8_KERNELS(X)
+  JUNO_MATVEC_32_1_KERNELS(X)  \
+  JUNO_MATVEC_256_1_KERNELS(X) \
+  JUNO_MATVEC_32_2_KERNELS(X)  \
+  JUNO_MATVEC_256_2_KERNELS(X) \
+  JUNO_MATVEC_32_4_KERNELS(X)  \
+  JUNO_MATVEC_256_4_KERNELS(X) \
+  JUNO_MATVEC_32_8_KERNELS(X)  \
+  JUNO_MATVEC_256_8_KERNELS(X)
 
 #define JUNO_ATTENTION_KERNELS(X) \
   X(attend, AttendArgs, 256, 2)   \
@@ -36,11 +75,12 @@
 
 // Many tokens: products on tensor cores and attention of prompts. F(format, elements of K in a step): a
 // format's own unit of docs/numerics.md §3 and, where that is larger, 32 for rows whose blocks are smaller.
-#define JUNO_MANY_FORMATS(F)                                                                                \
-  F(Q8_0, 32)                                                                                               \
-  F(Q4_0, 32) F(Q4_1, 32) F(Q5_0, 32) F(Q5_1, 32) F(Q2_K, 128) F(Q2_K, 32) F(Q3_K, 128) F(Q3_K, 32)         \
-      F(Q4_K, 128) F(Q4_K, 32) F(Q5_K, 64) F(Q5_K, 32) F(Q6_K, 32) F(IQ4_NL, 32) F(IQ4_XS, 32) F(MXFP4, 32) \
-          F(TQ2_0, 128) F(TQ2_0, 32)
+#define JUNO_MANY_FORMATS(F)                                                                                 \
+  F(Q8_0, 32)                                                                                                \
+  F(Q4_0, 32)                                                                                                \
+  F(Q4_1, 32) F(Q5_0, 32) F(Q5_1, 32) F(Q2_K, 128) F(Q2_K, 32) F(Q3_K, 128) F(Q3_K, 32) F(Q4_K, 128)         \
+      F(Q4_K, 32) F(Q5_K, 64) F(Q5_K, 32) F(Q6_K, 32) F(IQ4_NL, 32) F(IQ4_XS, 32) F(MXFP4, 32) F(TQ2_0, 128) \
+          F(TQ2_0, 32)
 #define JUNO_MANY(X, format, unit)            \
   X(wide_##format##_##unit, ManyArgs, 256, 1) \
   X(narrow_##format##_##unit, ManyArgs, 512, 1)

@@ -5,6 +5,7 @@
 // ahead, over the ends of strips. One launch serves several weights of one input.
 #pragma once
 #include "backend/gpu/kernels/cell.h"
+#include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/matvec_float.h"
 #include "backend/gpu/kernels/record.h"
 #include "quant/dot.h"
@@ -136,7 +137,7 @@ JUNO_GPU void integer_strips(const MatvecArgs& a, const Job job) {
   JUNO_UNROLL
   for (int d = 0; d < kDepth; ++d) fetch_next(ring[d]);
 
-  float acc[kRows] = {}, kept[kRows] = {};
+  float acc[kRows] = {}, kept = 0;
   int step = 0, item = 0;
   for (int done = 0; done < total; done += kDepth) {
     JUNO_UNROLL
@@ -162,32 +163,44 @@ JUNO_GPU void integer_strips(const MatvecArgs& a, const Job job) {
   }
 }
 
-template <class F, int kRows, int kDepth>
+// kBlock: 128, or 0 for whatever else the activations' blocks are. kDepth: 0 for as many steps ahead as there
+// are registers for.
+template <class F, int kBlock, int kRows, int kDepth>
+JUNO_GPU void walk_strips(const MatvecArgs& a, const Job& job) {
+  constexpr bool kSmall = sizeof(typename Walk<F, kBlock>::Step) <= 80;
+  constexpr int kFits = kRows == 1 ? (kSmall ? 3 : 2) : kRows == 2 && kSmall ? 2 : 1;
+  integer_strips<F, kBlock, kRows, kDepth != 0 ? kDepth : kFits>(a, job);
+}
+template <class F, int kBlock, int kRows, int kDepth>
 JUNO_GPU void strips_of(const MatvecArgs& a, const Job& job) {
   if constexpr (quant::FloatFormat<F>) {
     float_strips<F, kRows>(a, job);
-  } else if constexpr (F::block_size == 32) {
-    integer_strips<F, 32, kRows, kDepth>(a, job);
+  } else if constexpr (F::block_size == 32 || kBlock == 128) {
+    walk_strips<F, F::block_size == 32 ? 32 : 128, kRows, kDepth>(a, job);
   } else {
-    if (a.block == 128) return integer_strips<F, 128, kRows, kDepth>(a, job);
     if (a.block == 64) return integer_strips<F, 64, kRows, 1>(a, job);
     integer_strips<F, 32, kRows, 1>(a, job);
   }
 }
-template <int kRows, int kDepth, class... Fs>
+template <int kBlock, int kRows, int kDepth, class... Fs>
 JUNO_GPU void strips_of_any(const MatvecArgs& a, const Job& job, quant::List<Fs...>) {
-  ((a.parts[job.part].weight.format == Fs::gguf_id ? strips_of<Fs, kRows, kDepth>(a, job) : void()), ...);
+  if constexpr (sizeof...(Fs) == 1) (strips_of<Fs, kBlock, kRows, kDepth>(a, job), ...);
+  else
+    ((a.parts[job.part].weight.format == Fs::gguf_id ? strips_of < Fs, kBlock, kRows,
+      kRows == 1 ? 2 : kDepth > (a, job) : void()),
+     ...);
 }
 
 // The rows of activations as records, whatever they come from.
 JUNO_GPU void gather_records(const MatvecArgs& a, int input, const Records& to) {
   if (a.x.q) return copy_records(to, a.x, input * a.planes, a.tokens * a.planes);
   float* slots = shared<float>();
+  float* staged = reinterpret_cast<float*>(to.at + a.tokens * a.planes * record_row_bytes(a.k, a.block));
   for (int t = 0; t < a.tokens; ++t) {
     const int64_t row = static_cast<int64_t>(input + t) * a.k;
-    RoundSource from{a.from + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.from_act, {}};
-    if (a.source == Source::kNorm) from.of = norm_of_row(from.x, a.k, a.norm, slots);
-    round_row(from, a.k, a.block, a.planes, t * a.planes, to);
+    const RoundSource from{a.from + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.from_act};
+    const Normed of = stage_source(from, a.k, slots, staged);
+    round_row(from, of, staged, {a.k, a.block, a.planes, t * a.planes}, to);
   }
 }
 
@@ -230,8 +243,8 @@ JUNO_GPU void prefetch_share(const MatvecArgs& a, int me, int warps_at_once, Lis
   }
 }
 
-// kRows: of activations, at least tokens * planes. kDepth: steps that loads run ahead.
-template <int kRows, int kDepth, class List = quant::Formats>
+// List: the formats of the parts. kRows: of activations, at least tokens * planes.
+template <class List, int kBlock, int kRows, int kDepth = 0>
 JUNO_GPU void matvec(const MatvecArgs& a) {
   const int warps_at_once = blocks_x() * warps(), me = warp() * blocks_x() + block_x();
   trigger_dependents();
@@ -248,9 +261,23 @@ JUNO_GPU void matvec(const MatvecArgs& a) {
     job.strips = (a.parts[job.part].weight.rows + kStrip - 1) / kStrip;
     job.first = (me + warps_at_once - before % warps_at_once) % warps_at_once;
     job.stride = warps_at_once;
-    strips_of_any<kRows, kDepth>(a, job, List{});
+    strips_of_any<kBlock, kRows, kDepth>(a, job, List{});
     before += job.strips;
   }
 }
+
+#define JUNO_MATVEC_BODY(X, rows, threads, name, block, ...)  \
+  JUNO_GPU void matvec_##name##_##rows(const MatvecArgs& a) { \
+    matvec<quant::List<__VA_ARGS__>, block, rows>(a);         \
+  }
+JUNO_MATVEC_32(JUNO_MATVEC_BODY, , 1, )
+JUNO_MATVEC_32(JUNO_MATVEC_BODY, , 2, )
+JUNO_MATVEC_32(JUNO_MATVEC_BODY, , 4, )
+JUNO_MATVEC_32(JUNO_MATVEC_BODY, , 8, )
+JUNO_MATVEC_256(JUNO_MATVEC_BODY, , 1, )
+JUNO_MATVEC_256(JUNO_MATVEC_BODY, , 2, )
+JUNO_MATVEC_256(JUNO_MATVEC_BODY, , 4, )
+JUNO_MATVEC_256(JUNO_MATVEC_BODY, , 8, )
+#undef JUNO_MATVEC_BODY
 
 }  // namespace juno::gpu

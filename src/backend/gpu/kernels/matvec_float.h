@@ -99,9 +99,9 @@ JUNO_GPU void float_strips(const MatvecArgs& a, const Job job) {
   const int end = static_cast<int>(quant::group_begin(group + 1, blocks)) * 32;
   const Span span{static_cast<int>(quant::group_begin(group, blocks)) * 32, end < a.k ? end : a.k,
                   lane() % 2 * 8};
-  float kept[kRows] = {};
   for (int strip = job.first; strip < job.strips; strip += job.stride) {
     for (int pass = 0; pass < 2; ++pass) {
+      float kept = 0;
       for (int of = 0; of < twice; ++of) {
         const Weight& w = a.parts[job.part + of].weight;
         const int row = strip * 4 + pass * 2 + half;

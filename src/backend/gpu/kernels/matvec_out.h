@@ -30,29 +30,32 @@ JUNO_GPU float group_tree(float acc, int apart) {
   return acc + shuffle_xor(acc, 4 * apart);
 }
 
-// Group g of the lanes writes token g. `kept` holds the gate's sums until those of the up matrix are there.
+// Group g of the lanes writes token g. `kept` holds the gate's sum until that of the up matrix is there.
 template <int kRows>
 JUNO_GPU void finish(const MatvecArgs& a, const Job& job, const Place& at, const float (&acc)[kRows],
-                     float (&kept)[kRows]) {
+                     float& kept) {
   const MatvecPart& p = a.parts[job.part + at.half];
-  JUNO_UNROLL
-  for (int t = 0; t < kRows; ++t) {
-    const int token = a.planes == 2 ? t / 2 : t;
-    if (a.planes == 2 && t % 2 == 1) continue;
-    float y = acc[t];
-    if constexpr (kRows > 1)
-      if (a.planes == 2) y = y + acc[t + 1 < kRows ? t + 1 : t];
-    if (at.group != token || token >= a.tokens || at.row >= p.weight.rows) continue;
-    if (p.bias) y = y + p.bias[at.row];
-    const int64_t to = static_cast<int64_t>(job.pair + token) * a.parts[job.part].y_stride + at.row;
-    if (a.epilogue == Epilogue::kGated && at.half == 0) {
-      kept[t] = y;
-      continue;
+  float y = acc[0];
+  if constexpr (kRows > 1) {
+    JUNO_UNROLL
+    for (int t = 0; t < kRows; ++t) {
+      if (a.planes == 1 && at.group == t) y = acc[t];
+      if (a.planes == 2 && t % 2 == 0 && at.group == t / 2) y = acc[t] + acc[t + 1];
     }
-    if (a.epilogue == Epilogue::kGated) y = activate(a.act, kept[t]) * y;
-    if (a.epilogue == Epilogue::kAdd) y = a.residual[to] + y;
-    a.parts[job.part].y[to] = y;
   }
+  if (at.group < 0 || at.group >= a.tokens || at.row >= p.weight.rows) return;
+  if (p.bias) y = y + p.bias[at.row];
+  const MatvecPart& to = a.parts[job.part];
+  const int64_t i = static_cast<int64_t>(job.pair + at.group) * to.y_stride + at.row;
+  if (a.epilogue == Epilogue::kGated) {
+    if (at.half == 0) {
+      kept = y;
+      return;
+    }
+    y = activate(a.act, kept) * y;
+  }
+  if (a.epilogue == Epilogue::kAdd) y = a.residual[i] + y;
+  to.y[i] = y;
 }
 
 }  // namespace juno::gpu

@@ -98,22 +98,29 @@ JUNO_GPU void load_chunk(const PromptArgs& a, const PromptTile& tile, int chunk,
       (static_cast<int64_t>(at.pages[tile.first_page + chunk]) * at.kv_heads + tile.kv_head) * Shape::kSlots;
   const uint16_t* k = at.keys + row * at.key_dim;
   const uint16_t* v = at.values + row * at.value_dim;
-  for (int i = thread(); i < Shape::kSlots * Shape::kRuns; i += Shape::kThreads) {
-    const int s = i / Shape::kRuns, run = i % Shape::kRuns;
-    Quad32 key = {}, value = {};
-    if (s < slots) {
-      key = load_halves(k + s * at.key_dim, 8 * run, at.key_dim);
-      value = load_halves(v + s * at.value_dim, 8 * run, at.value_dim);
-    }
+  // All loads first, so that they wait together.
+  constexpr int kMine = Shape::kSlots * Shape::kRuns / Shape::kThreads;
+  Quad32 key[kMine] = {}, value[kMine] = {};
+  JUNO_UNROLL
+  for (int m = 0; m < kMine; ++m) {
+    const int i = thread() + m * Shape::kThreads, s = i / Shape::kRuns, run = i % Shape::kRuns;
+    if (s >= slots) continue;
+    key[m] = load_halves(k + s * at.key_dim, 8 * run, at.key_dim);
+    value[m] = load_halves(v + s * at.value_dim, 8 * run, at.value_dim);
+  }
+  JUNO_UNROLL
+  for (int m = 0; m < kMine; ++m) {
+    const int i = thread() + m * Shape::kThreads, s = i / Shape::kRuns, run = i % Shape::kRuns;
     JUNO_UNROLL
-    for (int j = 0; j < 8; ++j) keys[(8 * run + j) * Shape::kPitch + slot_at(s, run)] = widened(key.x, j);
+    for (int j = 0; j < 8; ++j) keys[(8 * run + j) * Shape::kPitch + slot_at(s, run)] = widened(key[m].x, j);
     if constexpr (Shape::kHalfValues) {
-      reinterpret_cast<Quad32*>(values)[i] = value;
+      reinterpret_cast<Quad32*>(values)[i] = value[m];
     } else {
       JUNO_UNROLL
       for (int j = 0; j < 8; j += 4)
         reinterpret_cast<Floats4*>(values)[2 * i + j / 4] = {
-            {widened(value.x, j), widened(value.x, j + 1), widened(value.x, j + 2), widened(value.x, j + 3)}};
+            {widened(value[m].x, j), widened(value[m].x, j + 1), widened(value[m].x, j + 2),
+             widened(value[m].x, j + 3)}};
     }
   }
 }
@@ -280,6 +287,7 @@ struct PromptOutputs {
       low[i] = window_begin(position, a.window) - start;
       high[i] = position - start;
     }
+    JUNO_UNROLL_BY(2)
     for (int s = begin; s < end; ++s) {
       float w[kRows];
       JUNO_UNROLL

@@ -34,7 +34,27 @@ struct Normed {
   float mean = 0, r = 0;
 };
 
-// Of one row by a whole block; `slots` are 256 floats of shared memory.
+// A row to shared memory, as many loads under way as there are threads for.
+JUNO_GPU void stage_row(const float* x, int n, float* staged) {
+  constexpr int kBatch = 4;
+  if (n % 4 != 0) {
+    for (int i = thread(); i < n; i += threads()) staged[i] = x[i];
+    return;
+  }
+  for (int first = thread() * 4; first < n; first += threads() * 4 * kBatch) {
+    Floats4 v[kBatch];
+    JUNO_UNROLL
+    for (int b = 0; b < kBatch; ++b)
+      if (first + b * threads() * 4 < n)
+        v[b] = *reinterpret_cast<const Floats4*>(x + first + b * threads() * 4);
+    JUNO_UNROLL
+    for (int b = 0; b < kBatch; ++b)
+      if (first + b * threads() * 4 < n)
+        *reinterpret_cast<Floats4*>(staged + first + b * threads() * 4) = v[b];
+  }
+}
+
+// Sums of a row in shared memory by a whole block; `slots` are 256 floats of shared memory.
 JUNO_GPU Normed norm_of_row(const float* x, int n, const NormWeights& w, float* slots) {
   const float count = static_cast<float>(n);
   Normed of;
@@ -50,15 +70,10 @@ JUNO_GPU Normed norm_of_row(const float* x, int n, const NormWeights& w, float* 
   }
   for (int slot = thread(); slot < kSlots; slot += threads()) {
     float sum = 0;
-    for (int first = slot; first < n; first += 8 * kSlots) {
-      float v[8];
-      JUNO_UNROLL
-      for (int j = 0; j < 8; ++j) v[j] = first + j * kSlots < n ? x[first + j * kSlots] : 0.0f;
-      JUNO_UNROLL
-      for (int j = 0; j < 8; ++j) {
-        const float c = w.centred ? v[j] - of.mean : v[j];
-        if (first + j * kSlots < n) sum = fma(c, c, sum);
-      }
+    JUNO_UNROLL_BY(4)
+    for (int i = slot; i < n; i += kSlots) {
+      const float c = w.centred ? x[i] - of.mean : x[i];
+      sum = fma(c, c, sum);
     }
     slots[slot] = sum;
   }
@@ -118,49 +133,53 @@ struct RoundSource {
   NormWeights norm;
   Source source;
   int act;
-  Normed of;  // kNorm
 };
-JUNO_GPU void read_four(const RoundSource& from, int i, float (&v)[4]) {
-  const Floats4 x = *reinterpret_cast<const Floats4*>(from.x + i);
-  JUNO_UNROLL
-  for (int j = 0; j < 4; ++j) v[j] = x.x[j];
-}
-JUNO_GPU void transform_four(const RoundSource& from, int i, float (&v)[4]) {
-  if (from.source == Source::kPlain) return;
-  JUNO_UNROLL
-  for (int j = 0; j < 4; ++j)
-    v[j] = from.source == Source::kNorm ? normed(from.of, from.norm, v[j], i + j)
-                                        : activate(from.act, v[j]) * from.up[i + j];
+// The row as it will be rounded, in shared memory, but for its norm. Code is kept short and in loops: what
+// every block runs once must not wait for its instructions.
+JUNO_GPU Normed stage_source(const RoundSource& from, int k, float* slots, float* staged) {
+  barrier();  // the row before may still be read
+  if (from.source == Source::kGated) {
+    JUNO_UNROLL_BY(1)
+    for (int i = thread(); i < k; i += threads()) staged[i] = activate(from.act, from.x[i]) * from.up[i];
+  } else {
+    stage_row(from.x, k, staged);
+  }
+  barrier();
+  return from.source == Source::kNorm ? norm_of_row(staged, k, from.norm, slots) : Normed{};
 }
 
-// sink.q(row, i, four bytes), sink.h(row, cell, h), sink.d(row, block, d); rows first_row … + planes.
+// Where rows of k elements go: rows first_row … + planes of a sink.
+struct RoundRows {
+  int k, block, planes, first_row;
+};
 template <class Sink>
-JUNO_GPU void round_row(const RoundSource& from, int k, int block, int planes, int first_row, Sink& sink) {
-  constexpr int kBatch = 4;  // loads under way at a time
-  const int stride = threads() * 4;
-  for (int base = warp() * kWarp * 4; base < k; base += stride * kBatch) {
-    float v[kBatch][4];
-    JUNO_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      const int i = base + b * stride + lane() * 4;
-      v[b][0] = v[b][1] = v[b][2] = v[b][3] = 0;
-      if (i < k) read_four(from, i, v[b]);
+JUNO_GPU void sink_four(float (&v)[4], int i, const RoundRows& rows, const Sink& sink) {
+  for (int plane = 0; plane < rows.planes; ++plane) {
+    const Rounding y = round_four(v, rows.block);
+    if (i < rows.k) {
+      sink.q(rows.first_row + plane, i, y.q);
+      if (i % 32 == 0) sink.h(rows.first_row + plane, i / 32, y.h);
+      if (i % rows.block == 0) sink.d(rows.first_row + plane, i / rows.block, y.d);
     }
-    JUNO_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      const int i = base + b * stride + lane() * 4;
-      if (base + b * stride >= k) break;
-      if (i < k) transform_four(from, i, v[b]);
-      for (int plane = 0; plane < planes; ++plane) {
-        const Rounding y = round_four(v[b], block);
-        if (i < k) {
-          sink.q(first_row + plane, i, y.q);
-          if (i % 32 == 0) sink.h(first_row + plane, i / 32, y.h);
-          if (i % block == 0) sink.d(first_row + plane, i / block, y.d);
-        }
-        if (plane + 1 < planes) take_rounded(v[b], y);
-      }
+    if (plane + 1 < rows.planes) take_rounded(v, y);
+  }
+}
+
+// sink.q(row, i, four bytes), sink.h(row, cell, h), sink.d(row, block, d).
+template <class Sink>
+JUNO_GPU void round_row(const RoundSource& from, const Normed& of, const float* staged, const RoundRows& rows,
+                        const Sink& sink) {
+  JUNO_UNROLL_BY(2)
+  for (int base = warp() * kWarp * 4; base < rows.k; base += threads() * 4) {
+    const int i = base + lane() * 4;
+    float v[4] = {};
+    if (i < rows.k) {
+      const Floats4 x = *reinterpret_cast<const Floats4*>(staged + i);
+      JUNO_UNROLL
+      for (int j = 0; j < 4; ++j)
+        v[j] = from.source == Source::kNorm ? normed(of, from.norm, x.x[j], i + j) : x.x[j];
     }
+    sink_four(v, i, rows, sink);
   }
 }
 
@@ -168,13 +187,13 @@ JUNO_GPU void round_row(const RoundSource& from, int k, int block, int planes, i
 struct GlobalSink {
   Rounded y;
   int k, block;
-  JUNO_GPU void q(int row, int i, uint32_t four) {
+  JUNO_GPU void q(int row, int i, uint32_t four) const {
     reinterpret_cast<uint32_t*>(y.q)[(static_cast<int64_t>(row) * k + i) / 4] = four;
   }
-  JUNO_GPU void h(int row, int cell, uint32_t sums) {
+  JUNO_GPU void h(int row, int cell, uint32_t sums) const {
     y.h[static_cast<int64_t>(row) * (k / 32) + cell] = sums;
   }
-  JUNO_GPU void d(int row, int at, float d) { y.d[static_cast<int64_t>(row) * (k / block) + at] = d; }
+  JUNO_GPU void d(int row, int at, float d) const { y.d[static_cast<int64_t>(row) * (k / block) + at] = d; }
 };
 
 }  // namespace juno::gpu
