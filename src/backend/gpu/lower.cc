@@ -14,9 +14,6 @@ namespace juno::gpu {
 namespace {
 
 constexpr size_t kAlign = 256;
-// Up to so many rows of activations each block of a product rounds them for itself; with more, a launch of
-// its own is cheaper.
-constexpr int kRoundedInside = 1;
 
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -54,7 +51,8 @@ class Lowerer {
   template <class T>
   T* take(size_t count);
   Rounded rounded(int64_t rows, int64_t k, int block);
-  // The input of products as they take it: as it is, or rounded by a launch before them.
+  // The input of products as they take it: floats as they are, else rounded by a launch before them.
+  // (MatvecArgs could have each block round for itself; on an H200 that was slower for every shape of an 8B.)
   void input(MatvecArgs& a, const QuantiseArgs& x, bool is_float);
   void products(MatvecArgs a);
   // The same for more rows than those launches serve at once; false where there is no kernel for that.
@@ -89,7 +87,7 @@ void Lowerer::operator()(const EmbedStep& s) {
 }
 
 void Lowerer::input(MatvecArgs& a, const QuantiseArgs& x, bool is_float) {
-  if (is_float || x.tokens * x.planes <= kRoundedInside) {
+  if (is_float) {
     a.from = x.x;
     a.up = x.up;
     a.norm = x.norm;

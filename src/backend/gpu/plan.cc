@@ -42,7 +42,10 @@ Launch plan(const NormArgs& a) {
   return launch(Kernel::norm, {grid}, row_threads(a.n), kSumsBytes + int64_t{a.n} * 4, a);
 }
 Launch plan(const QuantiseArgs& a) {
-  return launch(Kernel::quantise, {static_cast<uint32_t>(a.tokens)}, 256, kSumsBytes + int64_t{a.k} * 4, a);
+  constexpr int kFewTokens = 32, kPiece = 1024;  // with more, rows keep the device busy as they are
+  const auto pieces = static_cast<uint32_t>(a.tokens < kFewTokens ? ceil_div(a.k, kPiece) : 1);
+  return launch(Kernel::quantise, {pieces, static_cast<uint32_t>(a.tokens)}, 256,
+                kSumsBytes + int64_t{a.k} * 4, a);
 }
 Launch plan(const RopeTableArgs& a) {
   return launch(Kernel::rope_table, {blocks_for(int64_t{a.tokens} * a.pairs, 128)}, 128, 0, a);
