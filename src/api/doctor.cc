@@ -29,8 +29,10 @@ struct Vendor {
   const char* name;
   const char* library;
   const char* backend;
+  const char* built;  // what its kernels are compiled for
 };
-constexpr Vendor kVendors[] = {{"NVIDIA", "libcuda.so.1", "cuda"}, {"AMD", "libamdhip64.so", "rocm"}};
+constexpr Vendor kVendors[] = {{"NVIDIA", "libcuda.so.1", "cuda", "sm_90a, and sm_80 for what is newer"},
+                               {"AMD", "libamdhip64.so", "rocm", "nothing"}};
 
 bool found(const char* library) {
   void* handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
@@ -42,7 +44,8 @@ bool found(const char* library) {
 Json gpus() {
   Json list = Json::array();
   for (const Vendor& v : kVendors) {
-    Json entry = {{"vendor", v.name}, {"library", v.library}, {"found", found(v.library)}};
+    Json entry = {
+        {"vendor", v.name}, {"library", v.library}, {"found", found(v.library)}, {"built", v.built}};
     const auto opened = open_backend(v.backend, {.threads = 1});
     if (opened) {
       const ops::Device& device = (*opened)->device();
@@ -50,9 +53,9 @@ Json gpus() {
       const ops::CardMemory memory = device.memory().value_or(ops::CardMemory{});
       entry["device"] = device_json(device);
       entry["memory"] = {{"free", memory.free}, {"total", memory.total}};
-      entry["why"] = fmt::format("{} ({}), driver {}, {:.1f} of {:.1f} GB free, kernels {:.12}", info.name,
-                                 info.target, info.driver, static_cast<double>(memory.free) / 1e9,
-                                 static_cast<double>(memory.total) / 1e9, info.kernels_sha256);
+      entry["why"] = fmt::format("{} ({}), driver {}, {:.1f} of {:.1f} GB free, kernels {:.12} built for {}",
+                                 info.name, info.target, info.driver, static_cast<double>(memory.free) / 1e9,
+                                 static_cast<double>(memory.total) / 1e9, info.kernels_sha256, v.built);
     } else {
       entry["why"] = opened.error().message;
     }

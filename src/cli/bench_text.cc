@@ -128,12 +128,15 @@ std::string csv_cell(const Json& value) {
 std::string bench_markdown(const Json& report) {
   const Json &machine = report.at("machine"), &limits = machine.at("limits");
   const Json device = machine.value("device", Json());
+  const std::string where = device.is_null()
+                                ? fmt::format("{}, {}, {} threads", text(machine.at("cpu")),
+                                              text(machine.at("isa")), whole(machine.at("threads")))
+                                : fmt::format("{} ({}) in {}", text(device.at("name")),
+                                              text(machine.at("isa")), text(machine.at("cpu")));
   std::string out =
-      fmt::format("juno {}, numerics {}, {}, activations {}\n{}{}, {}, {} threads\n",
-                  text(report.at("versions").at("juno")), report.at("versions").at("numerics").get<int>(),
-                  text(report.at("date")), text(report.at("settings").at("activations")),
-                  device.is_null() ? "" : text(device.at("name")) + " in ", text(machine.at("cpu")),
-                  text(machine.at("isa")), whole(machine.at("threads")));
+      fmt::format("juno {}, numerics {}, {}, activations {}\n{}\n", text(report.at("versions").at("juno")),
+                  report.at("versions").at("numerics").get<int>(), text(report.at("date")),
+                  text(report.at("settings").at("activations")), where);
   out += fmt::format("limits: memory {} GB/s, 8-bit multiply-adds {} G/s; load average {}\n",
                      figure(number(limits.at("read_bytes_per_second")) / 1e9),
                      figure(number(limits.at("multiply_adds_per_second")) / 1e9), load_averages(machine));
