@@ -34,6 +34,8 @@ std::span<const int> kernel_threads();
 struct Chip {
   int multiprocessors = 132;
   uint32_t shared_per_block = 227 * 1024;
+  int product_warps = 8;   // of a block that multiplies few tokens
+  int product_blocks = 2;  // of these on a multiprocessor
 };
 
 template <class Args>

@@ -42,7 +42,10 @@ Launch plan(const NormArgs& a) {
   return launch(Kernel::norm, {grid}, row_threads(a.n), kSumsBytes + int64_t{a.n} * 4, a);
 }
 Launch plan(const QuantiseArgs& a) {
-  return launch(Kernel::quantise, {static_cast<uint32_t>(a.tokens)}, 256, kSumsBytes + int64_t{a.k} * 4, a);
+  constexpr int kFewTokens = 32, kPiece = 1024;  // with more, rows keep the device busy as they are
+  const auto pieces = static_cast<uint32_t>(a.tokens < kFewTokens ? ceil_div(a.k, kPiece) : 1);
+  return launch(Kernel::quantise, {pieces, static_cast<uint32_t>(a.tokens)}, 256,
+                kSumsBytes + int64_t{a.k} * 4, a);
 }
 Launch plan(const RopeTableArgs& a) {
   return launch(Kernel::rope_table, {blocks_for(int64_t{a.tokens} * a.pairs, 128)}, 128, 0, a);
@@ -132,20 +135,20 @@ int kernel_for(const MatvecArgs& a, int first, int last) {
 }
 
 Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
-  constexpr int kWarps = 8;
-  const int rows = a.tokens * a.planes;
+  const int warps = chip.product_warps, rows = a.tokens * a.planes;
   assert(rows >= 1 && rows <= kMatvecRows && kernel >= 0);
   const int index = rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3, planned = 1 << index;
-  const int64_t tasks = ceil_div(strips(a), kWarps);
-  const int64_t pairs = a.ids ? a.pairs : 1, room = std::max<int64_t>(chip.multiprocessors * 2 / pairs, 1);
+  const int64_t tasks = ceil_div(strips(a), warps);
+  const int64_t pairs = a.ids ? a.pairs : 1,
+                room = std::max<int64_t>(chip.multiprocessors * chip.product_blocks / pairs, 1);
   const auto blocks = static_cast<uint32_t>(std::clamp<int64_t>(tasks, 1, room));
   const int first = static_cast<int>(Kernel::matvec_F32_1);
   MatvecArgs some = a;
-  const int64_t turns = ceil_div(strips(a), int64_t{blocks} * kWarps);  // strips of a warp
+  const int64_t turns = ceil_div(strips(a), int64_t{blocks} * warps);  // strips of a warp
   if (some.prefetch_strips == 0)
     some.prefetch_strips = static_cast<int32_t>(std::clamp<int64_t>(turns, 1, 3));
   return launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
-                {blocks, static_cast<uint32_t>(pairs)}, kWarps * 32,
+                {blocks, static_cast<uint32_t>(pairs)}, static_cast<uint32_t>(warps) * 32,
                 matvec_shared(planned, a.k, a.block) + (a.block == 0 || a.x.q ? 0 : int64_t{a.k} * 4), some);
 }
 

@@ -14,6 +14,9 @@ using test::Memory;
 constexpr Activations kProfiles[] = {Activations::kInt8, Activations::kInt8x2};
 constexpr int64_t kLengths[] = {32, 96, 256, 512, 576, 640, 768, 896, 1024, 2048, 3072, 3584};
 
+// Few warps: the fewer fibres, the faster.
+Chip chip(int multiprocessors) { return {.multiprocessors = multiprocessors, .product_warps = 2}; }
+
 // One product of a weight, ready to be planned.
 MatvecArgs product(const Weight& w, const quant::FormatInfo& format, const Tensor& x, Activations profile) {
   MatvecArgs a;
@@ -68,13 +71,13 @@ TEST(GpuProducts, EqualTheReferenceForEveryFormatAndLength) {
         MatvecArgs a = product(device.upload(w.weight), format, x, profile);
         a.parts[0].y = y.f32();
         a.parts[0].bias = w.bias ? w.bias.f32() : nullptr;
-        EXPECT_EQ(test::run_both_ways(plan(a, Chip{2}), y), want)
+        EXPECT_EQ(test::run_both_ways(plan(a, chip(2)), y), want)
             << format.name << " k " << k << " tokens " << t;
         if (format.is_float) continue;
         const RoundedRows rounded(a);
         a.x = rounded.args.y;
         a.from = nullptr;
-        EXPECT_EQ(test::run_both_ways({plan(rounded.args), plan(a, Chip{1})[0]}, y), want)
+        EXPECT_EQ(test::run_both_ways({plan(rounded.args), plan(a, chip(1))[0]}, y), want)
             << format.name << " k " << k;
       }
     }
@@ -96,7 +99,7 @@ TEST(GpuProducts, EqualTheReferenceAtTheLargestSums) {
       test::Weights device;
       MatvecArgs a = product(device.upload(weight), format, x, Activations::kInt8);
       a.parts[0].y = y.f32();
-      EXPECT_EQ(test::run_both_ways(plan(a, Chip{1}), y), want) << format.name << " bytes " << byte;
+      EXPECT_EQ(test::run_both_ways(plan(a, chip(1)), y), want) << format.name << " bytes " << byte;
     }
   }
 }
@@ -123,7 +126,7 @@ TEST(GpuProducts, EqualTheReferenceWithAllThatIsFusedWithThem) {
       Bits want = want_of(profile, 2, [&](Ops& op) { return op.linear(op.norm(x, norm), wq); });
       const Bits second = want_of(profile, 2, [&](Ops& op) { return op.linear(op.norm(x, norm), wk); });
       want.insert(want.end(), second.begin(), second.end());
-      EXPECT_EQ(test::run_both_ways(plan(a, Chip{3}), y), want) << centred;
+      EXPECT_EQ(test::run_both_ways(plan(a, chip(3)), y), want) << centred;
 
       const Tensor half{y.data, DType::kF32, {.rows = 2, .cols = n}};
       const Linear wu{.weight = memory.weight(q4, {.rows = n, .cols = k})};
@@ -131,7 +134,7 @@ TEST(GpuProducts, EqualTheReferenceWithAllThatIsFusedWithThem) {
       a.epilogue = Epilogue::kGated;
       for (const ops::Act act : {ops::Act::kSilu, ops::Act::kGeluTanh, ops::Act::kGeluErf}) {
         a.act = static_cast<int32_t>(act);
-        EXPECT_EQ(test::run_both_ways(plan(a, Chip{3}), half), want_of(profile, 2, [&](Ops& op) {
+        EXPECT_EQ(test::run_both_ways(plan(a, chip(3)), half), want_of(profile, 2, [&](Ops& op) {
                     const Tensor h = op.norm(x, norm);
                     return op.gated(act, op.linear(h, wq), op.linear(h, wu));
                   }));
@@ -142,7 +145,7 @@ TEST(GpuProducts, EqualTheReferenceWithAllThatIsFusedWithThem) {
       a.source = Source::kGated;
       a.up = memory.f32(2, k).f32();
       const Tensor up{const_cast<float*>(a.up), DType::kF32, {.rows = 2, .cols = k}};
-      EXPECT_EQ(test::run_both_ways(plan(a, Chip{3}), half), want_of(profile, 2, [&](Ops& op) {
+      EXPECT_EQ(test::run_both_ways(plan(a, chip(3)), half), want_of(profile, 2, [&](Ops& op) {
                   return op.add(residual, op.linear(op.gated(ops::Act::kSilu, x, up), wq));
                 }));
     }
@@ -182,7 +185,7 @@ TEST(GpuProducts, OfExpertsEqualTheReference) {
       const CombineArgs all{outputs.f32(),   ids.i32(),      weights.f32(), y.f32(),
                             int32_t(tokens), int32_t(top_k), int32_t(dim)};
       EXPECT_EQ(
-          test::run_both_ways({plan(route), plan(in, Chip{2})[0], plan(out, Chip{2})[0], plan(all)}, y),
+          test::run_both_ways({plan(route), plan(in, chip(2))[0], plan(out, chip(2))[0], plan(all)}, y),
           want_of(profile, tokens, [&](Ops& op) { return op.experts(x, w, op.route(logits, {.top_k = 2})); }))
           << format.name;
     }

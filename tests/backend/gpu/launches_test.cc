@@ -65,14 +65,14 @@ void generate(const std::string& model, Noted& noted, int prompt, int more) {
 TEST(Launches, OfADecodedTokenAreSixALayer) {
   Noted noted;
   generate("llama-untied-q8_0", noted, 3, 6);
-  const std::string product = "matvec_Q8_0_1";
+  const Names product{"matvec_Q8_0_1"}, attention{"prepare", "attend"};
   Names expected{"embed"};
+  const auto then = [&](const Names& names) { expected.insert(expected.end(), names.begin(), names.end()); };
   for (int layer = 0; layer < 3; ++layer)
-    for (const std::string& name :
-         {product, std::string("prepare"), std::string("attend"), product, product, product})
-      expected.push_back(name);
-  for (const std::string& name : {std::string("rows"), product, std::string("argmax")})
-    expected.push_back(name);
+    for (const Names* names : {&product, &attention, &product, &product, &product}) then(*names);
+  then({"rows"});
+  then(product);
+  then({"argmax"});
   ASSERT_EQ(noted.passes.size(), 2u) << "the prompt and the first token; the others replay";
   Names decode = noted.passes[1];
   EXPECT_EQ(std::erase(decode, "rope_table"), 1u);

@@ -23,6 +23,7 @@ class HostRuntime final : public Runtime {
     info_.name = "this processor";
     info_.driver = "fibres";
     info_.target = "host";
+    chip_.product_warps = 2;
     chip_.multiprocessors = 4;  // few blocks: nothing runs side by side
   }
   ~HostRuntime() override {

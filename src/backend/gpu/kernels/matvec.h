@@ -116,7 +116,8 @@ JUNO_GPU void integer_strips(const MatvecArgs& a, const Job job) {
   const int begin = static_cast<int>(quant::group_begin(group, blocks));
   const int end = static_cast<int>(quant::group_begin(group + 1, blocks));
   const int steps = ((blocks + 7) / 8 + W::kBlocks - 1) / W::kBlocks;
-  const int items = job.count() * twice, total = items * steps, row_bytes = record_row_bytes(a.k, kBlock);
+  const int items = job.count() * twice, row_bytes = record_row_bytes(a.k, kBlock);
+  if (items == 0) return;
   const unsigned char* records = shared() + kRecordsAt + 16 * group;
 
   const auto planes_of = [&](int item) {
@@ -126,40 +127,37 @@ JUNO_GPU void integer_strips(const MatvecArgs& a, const Job job) {
                           strip * kStrip + lane() % kStrip);
   };
   typename W::Step ring[kDepth];
-  LanePlanes fetch = {};
-  int fetch_item = 0, fetch_step = 0;
-  const auto fetch_next = [&](typename W::Step& to) {
-    if (fetch_item >= items) return;
-    if (fetch_step == 0) fetch = planes_of(fetch_item);
-    W::load(fetch, begin + fetch_step * W::kBlocks, end, to);
-    if (++fetch_step == steps) fetch_step = 0, ++fetch_item;
-  };
+  LanePlanes planes = planes_of(0);
   JUNO_UNROLL
-  for (int d = 0; d < kDepth; ++d) fetch_next(ring[d]);
+  for (int d = 0; d < kDepth; ++d) W::load(planes, begin + d * W::kBlocks, end, ring[d]);
 
+  // Steps are filled up to whole rounds, so that a strip ends with a round; the code stays short that way.
   float acc[kRows] = {}, kept = 0;
-  int step = 0, item = 0;
-  for (int done = 0; done < total; done += kDepth) {
-    JUNO_UNROLL
-    for (int d = 0; d < kDepth; ++d) {
-      if (done + d >= total) break;
+  JUNO_UNROLL_BY(1)
+  for (int item = 0; item < items;) {
+    JUNO_UNROLL_BY(1)
+    for (int first = 0; first < steps; first += kDepth) {
+      const bool last = first + kDepth >= steps;
+      const int next = last ? 0 : first + kDepth;
+      if (last && item + 1 < items) planes = planes_of(item + 1);
       JUNO_UNROLL
-      for (int b = 0; b < W::kBlocks; ++b) {
-        const int block = begin + step * W::kBlocks + b;
-        if (block < end)
-          W::add_block(ring[d], b, block, records + block * record_bytes(kBlock), row_bytes, acc);
+      for (int d = 0; d < kDepth; ++d) {
+        JUNO_UNROLL
+        for (int b = 0; b < W::kBlocks; ++b) {
+          const int block = begin + (first + d) * W::kBlocks + b;
+          if (block < end)
+            W::add_block(ring[d], b, block, records + block * record_bytes(kBlock), row_bytes, acc);
+        }
+        if (!last || item + 1 < items) W::load(planes, begin + (next + d) * W::kBlocks, end, ring[d]);
       }
-      fetch_next(ring[d]);
-      if (++step < steps) continue;
-      step = 0;
-      JUNO_UNROLL
-      for (int t = 0; t < kRows; ++t) acc[t] = group_tree(acc[t], kStrip);
-      const int strip = job.first + item / twice * job.stride;
-      finish(a, job, Place{strip * kStrip + lane() % kStrip, group, item % twice}, acc, kept);
-      JUNO_UNROLL
-      for (int t = 0; t < kRows; ++t) acc[t] = 0;
-      ++item;
     }
+    JUNO_UNROLL
+    for (int t = 0; t < kRows; ++t) acc[t] = group_tree(acc[t], kStrip);
+    const int strip = job.first + item / twice * job.stride;
+    finish(a, job, Place{strip * kStrip + lane() % kStrip, group, item % twice}, acc, kept);
+    JUNO_UNROLL
+    for (int t = 0; t < kRows; ++t) acc[t] = 0;
+    ++item;
   }
 }
 
@@ -168,7 +166,7 @@ JUNO_GPU void integer_strips(const MatvecArgs& a, const Job job) {
 template <class F, int kBlock, int kRows, int kDepth>
 JUNO_GPU void walk_strips(const MatvecArgs& a, const Job& job) {
   constexpr bool kSmall = sizeof(typename Walk<F, kBlock>::Step) <= 80;
-  constexpr int kFits = kRows == 1 ? (kSmall ? 3 : 2) : kRows == 2 && kSmall ? 2 : 1;
+  constexpr int kFits = kRows == 1 || (kRows == 2 && kSmall) ? 2 : 1;
   integer_strips<F, kBlock, kRows, kDepth != 0 ? kDepth : kFits>(a, job);
 }
 template <class F, int kBlock, int kRows, int kDepth>
@@ -196,6 +194,7 @@ JUNO_GPU void gather_records(const MatvecArgs& a, int input, const Records& to) 
   if (a.x.q) return copy_records(to, a.x, input * a.planes, a.tokens * a.planes);
   float* slots = shared<float>();
   float* staged = reinterpret_cast<float*>(to.at + a.tokens * a.planes * record_row_bytes(a.k, a.block));
+  JUNO_UNROLL_BY(1)
   for (int t = 0; t < a.tokens; ++t) {
     const int64_t row = static_cast<int64_t>(input + t) * a.k;
     const RoundSource from{a.from + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.from_act};
@@ -257,6 +256,7 @@ JUNO_GPU void matvec(const MatvecArgs& a) {
     barrier();
   }
   const int parts = a.epilogue == Epilogue::kGated ? 1 : a.part_count;
+  JUNO_UNROLL_BY(1)
   for (int before = 0; job.part < parts; ++job.part) {
     job.strips = (a.parts[job.part].weight.rows + kStrip - 1) / kStrip;
     job.first = (me + warps_at_once - before % warps_at_once) % warps_at_once;

@@ -35,13 +35,16 @@ struct Records {
 // From rows in global memory, by the whole block of threads.
 JUNO_GPU void copy_records(const Records& to, const Rounded& from, int first_row, int rows) {
   const int pieces = to.k / 16, cells = to.k / 32, blocks = to.k / to.block;
+  JUNO_UNROLL_BY(1)
   for (int i = thread(); i < rows * pieces; i += threads()) {
     const int row = i / pieces, at = i % pieces * 16;
     *reinterpret_cast<Quad32*>(to.record(row, at / to.block) + at % to.block) =
         *reinterpret_cast<const Quad32*>(from.q + static_cast<int64_t>(first_row + row) * to.k + at);
   }
+  JUNO_UNROLL_BY(1)
   for (int i = thread(); i < rows * cells; i += threads())
     to.h(i / cells, i % cells, from.h[static_cast<int64_t>(first_row) * cells + i]);
+  JUNO_UNROLL_BY(1)
   for (int i = thread(); i < rows * blocks; i += threads())
     to.d(i / blocks, i % blocks, from.d[static_cast<int64_t>(first_row) * blocks + i]);
 }

@@ -38,9 +38,11 @@ struct Normed {
 JUNO_GPU void stage_row(const float* x, int n, float* staged) {
   constexpr int kBatch = 4;
   if (n % 4 != 0) {
+    JUNO_UNROLL_BY(1)
     for (int i = thread(); i < n; i += threads()) staged[i] = x[i];
     return;
   }
+  JUNO_UNROLL_BY(1)
   for (int first = thread() * 4; first < n; first += threads() * 4 * kBatch) {
     Floats4 v[kBatch];
     JUNO_UNROLL
@@ -59,8 +61,10 @@ JUNO_GPU Normed norm_of_row(const float* x, int n, const NormWeights& w, float* 
   const float count = static_cast<float>(n);
   Normed of;
   if (w.centred) {
+    JUNO_UNROLL_BY(1)
     for (int slot = thread(); slot < kSlots; slot += threads()) {
       float sum = 0;
+      JUNO_UNROLL_BY(1)
       for (int i = slot; i < n; i += kSlots) sum = sum + x[i];
       slots[slot] = sum;
     }
@@ -68,6 +72,7 @@ JUNO_GPU Normed norm_of_row(const float* x, int n, const NormWeights& w, float* 
     of.mean = slot_tree(slots) / count;
     barrier();
   }
+  JUNO_UNROLL_BY(1)
   for (int slot = thread(); slot < kSlots; slot += threads()) {
     float sum = 0;
     JUNO_UNROLL_BY(4)
@@ -154,6 +159,7 @@ struct RoundRows {
 };
 template <class Sink>
 JUNO_GPU void sink_four(float (&v)[4], int i, const RoundRows& rows, const Sink& sink) {
+  JUNO_UNROLL_BY(1)
   for (int plane = 0; plane < rows.planes; ++plane) {
     const Rounding y = round_four(v, rows.block);
     if (i < rows.k) {

@@ -65,17 +65,26 @@ JUNO_GPU void norm(const NormArgs& a) {
   }
 }
 
+// Grid: pieces of a row, rows. A norm is found by every piece's block; the rest each does for its piece
+// alone.
 JUNO_GPU void quantise(const QuantiseArgs& a) {
   begin();
+  const int t = block_y(), piece = (a.k + blocks_x() * 128 - 1) / (blocks_x() * 128) * 128;
+  const int first = block_x() * piece, count = a.k - first < piece ? a.k - first : piece;
+  if (count <= 0) return;
+  const bool whole = a.source == Source::kNorm;
+  const int64_t from_row = static_cast<int64_t>(t) * a.k + (whole ? 0 : first);
   float* slots = shared<float>();
-  GlobalSink sink{a.y, a.k, a.block};
-  for (int t = block_x(); t < a.tokens; t += blocks_x()) {
-    const int64_t row = static_cast<int64_t>(t) * a.k;
-    const RoundSource from{a.x + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.act};
-    float* staged = slots + kSlots;
-    const Normed of = stage_source(from, a.k, slots, staged);
-    round_row(from, of, staged, {a.k, a.block, a.planes, t * a.planes}, sink);
+  float* staged = slots + kSlots;
+  RoundSource from{a.x + from_row, a.up ? a.up + from_row : nullptr, a.norm, a.source, a.act};
+  const Normed of = stage_source(from, whole ? a.k : count, slots, staged);
+  if (whole) {
+    staged += first;
+    from.norm.weight += first;
+    if (from.norm.bias) from.norm.bias += first;
   }
+  const GlobalSink sink{{a.y.q + first, a.y.d + first / a.block, a.y.h + first / 32}, a.k, a.block};
+  round_row(from, of, staged, {count, a.block, a.planes, t * a.planes}, sink);
 }
 
 // Rope.
