@@ -258,12 +258,16 @@ void time_shape(const Shape& s) {
     weights.push_back(noise_weight(s.format, s.rows, s.cols));
   float *x = floats(size_t(8) * s.cols), *y = device<float>(size_t(8) * s.rows), *norm = floats(s.cols);
   const double bytes = double(file_bytes(weights[0])) * (s.gated ? 2 : 1);
+  const Rounded rounded{reinterpret_cast<int8_t*>(noise(size_t(8) * s.cols)), floats(size_t(8) * s.cols / 32),
+                        reinterpret_cast<uint32_t*>(noise(size_t(s.cols)))};
+  bool ready = false;
   const auto launches = [&](int tokens, int strips, Source source) {
     std::vector<Launch> all;
     for (int i = 0; i < copies; ++i) {
       MatvecArgs a = product_of(s, weights[s.gated ? 2 * i : i], weights[s.gated ? 2 * i + 1 : i], tokens);
       a.parts[0].y = y;
-      a.from = x;
+      if (ready) a.x = rounded;
+      else a.from = x;
       a.source = source;
       a.norm.weight = norm;
       a.prefetch_strips = strips;
@@ -276,6 +280,9 @@ void time_shape(const Shape& s) {
   };
   print("as planned", time_graph(launches(1, 1, Source::kPlain)));
   print("as planned, norm inside", time_graph(launches(1, 1, Source::kNorm)));
+  ready = true;
+  print("as planned, rounded before", time_graph(launches(1, 1, Source::kPlain)));
+  ready = false;
   print("as planned, one after another", time_graph(launches(1, 1, Source::kPlain), {.early = false}));
   for (const Variant& v : kAhead) {
     if (v.format != s.format) continue;
@@ -358,7 +365,7 @@ class Token {
   Token(const Model& model, int depth) : m(model), cache(model, 1, depth) {
     for (int i = 0; i < m.layers; ++i) layer(i % 2 ? m.tall : m.format);
     all.push_back(plan(product(weight(m.tall, m.vocab, m.dim), x, logits, true), chip)[0]);
-    all.push_back(plan(ArgmaxArgs{logits, id, nullptr, 1, m.vocab}));
+    all.push_back(plan(ArgmaxArgs{logits, best, nullptr, 1, m.vocab, m.vocab}));
   }
   void time(int depth) {
     const double us = time_graph(all) * double(all.size());
@@ -398,7 +405,7 @@ class Token {
   const int q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
   float *x = floats(m.dim), *norm = floats(std::max(m.dim, m.ffn)), *qkv = device<float>(q + 2 * kv);
   float *inner = device<float>(m.ffn), *logits = device<float>(m.vocab), *table = floats(m.head_dim);
-  int32_t* id = device<int32_t>(1);
+  uint64_t* best = device<uint64_t>(1);
   double bytes = 0;
   std::vector<Weight> weights;
   std::vector<Launch> all;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kMaxPrograms = 32;
 constexpr int64_t kLeast = 1 << 14;  // numbers that there is room for from the start
+constexpr int64_t kBest = 2;         // where among them the best of each row begin
 constexpr int kPromptRows = 8;       // a run of so many rows is a prompt
 
 int chunks_of(const ops::Batch& batch) {
@@ -46,7 +47,7 @@ GpuOps::~GpuOps() {
 
 // What a program was made for grows in steps, so that a sequence meets few of them.
 GpuOps::Shape GpuOps::shape_of(const ops::Batch& batch) const {
-  int chunks = 4;
+  int chunks = 1;
   while (chunks < chunks_of(batch)) chunks *= 2;
   return {.memory = arena_memory(),
           .memory_bytes = planned_bytes(),
@@ -114,9 +115,7 @@ void GpuOps::record(Program& p, const ops::Batch& batch, const std::function<Ten
 // Rows of logits whose greatest ids a program finds; 0 where its result is something else, as on a stage that
 // is not the last.
 int64_t GpuOps::best_rows(const Program& p) const {
-  const int64_t rows = p.result.rows();
-  const bool whole = argmax_columns_ == 0 || argmax_columns_ == p.result.cols();
-  return rows == p.shape.wanted && (rows == 1 || whole) ? rows : 0;
+  return p.result.rows() == p.shape.wanted ? p.shape.wanted : 0;
 }
 
 void GpuOps::play(Program& p) {
@@ -137,9 +136,9 @@ void GpuOps::begin(const ops::Batch& batch) {
   if (!planning() && !recording_) hand_over(batch);
 }
 
-// [flag][greatest id of each wanted row][index of each row's first page][pages of all runs]
+// [flag, nothing][best of each wanted row, two numbers][index of each row's first page][pages of all runs]
 void GpuOps::hand_over(const ops::Batch& batch) {
-  const int64_t wanted = batch.outputs.cols(), rows = batch.positions.cols(), first = 1 + wanted;
+  const int64_t wanted = batch.outputs.cols(), rows = batch.positions.cols(), first = kBest + 2 * wanted;
   numbers_.assign(static_cast<size_t>(first + rows), 0);
   for (const ops::Run& run : batch.runs) {
     const auto begin = static_cast<int32_t>(static_cast<int64_t>(numbers_.size()) - first - rows);
@@ -190,25 +189,29 @@ void GpuOps::step(Step step) {
 void GpuOps::append_argmax(std::vector<Launch>& launches, const Tensor& logits, int64_t vocab) {
   auto* const flag = static_cast<int32_t*>(numbers_memory_);
   launches.push_back(gpu::plan(ArgmaxArgs{.logits = logits.f32(),
-                                          .ids = flag + 1,
+                                          .best = reinterpret_cast<uint64_t*>(flag + kBest),
                                           .flag = reinterpret_cast<uint32_t*>(flag),
                                           .rows = static_cast<int32_t>(logits.rows()),
-                                          .n = static_cast<int32_t>(vocab > 0 ? vocab : logits.cols())}));
+                                          .n = static_cast<int32_t>(vocab > 0 ? vocab : logits.cols()),
+                                          .stride = logits.cols()}));
 }
 
 bool GpuOps::greedy(const Tensor& logits, int64_t vocab, std::span<int32_t> ids) {
   if (best_rows_ == 0 || static_cast<int64_t>(ids.size()) != best_rows_) return false;
+  const size_t count = static_cast<size_t>(kBest) + 2 * ids.size();
   if (vocab != (argmax_columns_ > 0 ? argmax_columns_ : logits.cols())) {
     programs_.clear();  // they look at other columns
     argmax_columns_ = vocab;
-    if (best_rows_ > 1) return false;
+    numbers_.assign(count, 0);
+    runtime_.write(numbers_memory_, numbers_.data(), count * sizeof(int32_t));
     std::vector<Launch> once;
     append_argmax(once, logits, vocab);
     runtime_.launch(once[0]);
   }
-  numbers_.resize(ids.size() + 1);
-  runtime_.read(numbers_.data(), numbers_memory_, numbers_.size() * sizeof(int32_t));
-  std::copy_n(numbers_.begin() + 1, ids.size(), ids.begin());
+  numbers_.resize(count);
+  runtime_.read(numbers_.data(), numbers_memory_, count * sizeof(int32_t));
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = best_id(static_cast<uint32_t>(numbers_[static_cast<size_t>(kBest) + 2 * i]));
   return numbers_[0] == 0;
 }
 

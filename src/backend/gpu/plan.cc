@@ -42,8 +42,7 @@ Launch plan(const NormArgs& a) {
   return launch(Kernel::norm, {grid}, row_threads(a.n), kSumsBytes + int64_t{a.n} * 4, a);
 }
 Launch plan(const QuantiseArgs& a) {
-  return launch(Kernel::quantise, {static_cast<uint32_t>(a.tokens)}, 256,
-                kSumsBytes + (a.source == Source::kNorm ? int64_t{a.k} * 4 : 0), a);
+  return launch(Kernel::quantise, {static_cast<uint32_t>(a.tokens)}, 256, kSumsBytes + int64_t{a.k} * 4, a);
 }
 Launch plan(const RopeTableArgs& a) {
   return launch(Kernel::rope_table, {blocks_for(int64_t{a.tokens} * a.pairs, 128)}, 128, 0, a);
@@ -70,7 +69,8 @@ Launch plan(const CombineArgs& a) {
   return launch(Kernel::combine, {blocks_for(int64_t{a.tokens} * a.width, 256)}, 256, 0, a);
 }
 Launch plan(const ArgmaxArgs& a) {
-  return launch(Kernel::argmax, {static_cast<uint32_t>(a.rows)}, 1024, 32 * 8, a);
+  return launch(Kernel::argmax, {blocks_for(ceil_div(a.n, 4), 256), static_cast<uint32_t>(a.rows)}, 256,
+                8 * 8, a);
 }
 Launch plan(const FiniteArgs& a) { return launch(Kernel::finite, {blocks_for(a.n, 256)}, 256, 0, a); }
 Launch plan(const RepackArgs& a) {
@@ -78,8 +78,7 @@ Launch plan(const RepackArgs& a) {
   return launch(Kernel::repack, {blocks_for(blocks, 128)}, 128, 0, a);
 }
 
-// ---- products
-// -----------------------------------------------------------------------------------------------
+// Products.
 namespace {
 
 int64_t strips(const MatvecArgs& a) {
@@ -147,8 +146,7 @@ Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
     some.prefetch_strips = static_cast<int32_t>(std::clamp<int64_t>(turns, 1, 3));
   return launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
                 {blocks, static_cast<uint32_t>(pairs)}, kWarps * 32,
-                matvec_shared(planned, a.k, a.block) + (a.source == Source::kNorm ? int64_t{a.k} * 4 : 0),
-                some);
+                matvec_shared(planned, a.k, a.block) + (a.block == 0 || a.x.q ? 0 : int64_t{a.k} * 4), some);
 }
 
 }  // namespace
@@ -170,8 +168,8 @@ std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
   return launches;
 }
 
-// ---- attention
-// ----------------------------------------------------------------------------------------------
+// Attention.
+//
 size_t attend_parts_bytes(const AttendArgs& a, const Chip& chip) {
   if (a.max_chunks <= 1 || int64_t{a.rows} * a.places.kv_heads >= 2 * chip.multiprocessors) return 0;
   return static_cast<size_t>(a.rows) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.max_chunks) *

@@ -73,7 +73,7 @@ struct AttentionStep {
   Tensor table;  // [tokens, 2*pairs]
   RopeShape rope;
   Tensor q_out;  // where q goes before attention; q itself if there is nothing to do
-  Tensors reads() const { return {q, k, v, table, q_out}; }
+  Tensors reads() const { return {q, k, v, table}; }
   Tensors writes() const { return {y, q_out}; }
 };
 

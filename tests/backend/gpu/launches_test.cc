@@ -62,19 +62,20 @@ void generate(const std::string& model, Noted& noted, int prompt, int more) {
   EXPECT_TRUE(noted.sane);
 }
 
-TEST(Launches, OfADecodedTokenAreSevenALayer) {
+TEST(Launches, OfADecodedTokenAreSixALayer) {
   Noted noted;
   generate("llama-untied-q8_0", noted, 3, 6);
-  Names expected{"embed",        "matvec_Q8_0_1", "rope_table",    "prepare",      "attend",
-                 "attend_merge", "matvec_Q8_0_1", "matvec_Q8_0_1", "matvec_Q8_0_1"};
-  for (int layer = 1; layer < 3; ++layer)
-    for (const char* name : {"matvec_Q8_0_1", "prepare", "attend", "attend_merge", "matvec_Q8_0_1",
-                             "matvec_Q8_0_1", "matvec_Q8_0_1"})
+  const std::string product = "matvec_Q8_0_1";
+  Names expected{"embed"};
+  for (int layer = 0; layer < 3; ++layer)
+    for (const std::string& name :
+         {product, std::string("prepare"), std::string("attend"), product, product, product})
       expected.push_back(name);
-  for (const char* name : {"rows", "matvec_Q8_0_1", "argmax"}) expected.push_back(name);
+  for (const std::string& name : {std::string("rows"), product, std::string("argmax")})
+    expected.push_back(name);
   ASSERT_EQ(noted.passes.size(), 2u) << "the prompt and the first token; the others replay";
   Names decode = noted.passes[1];
-  if (decode.size() > 2 && decode[1] == "rope_table") std::swap(decode[1], decode[2]);
+  EXPECT_EQ(std::erase(decode, "rope_table"), 1u);
   EXPECT_EQ(decode, expected);
 }
 

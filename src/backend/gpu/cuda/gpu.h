@@ -25,7 +25,7 @@ namespace juno::gpu {
 
 extern __shared__ __align__(1024) unsigned char juno_shared_memory[];
 
-// ---- where a thread stands -------------------------------------------------------------------------------
+// Where a thread stands.
 JUNO_GPU int thread() { return static_cast<int>(threadIdx.x); }
 JUNO_GPU int threads() { return static_cast<int>(blockDim.x); }
 JUNO_GPU int lane() { return static_cast<int>(threadIdx.x % kWarp); }
@@ -37,8 +37,8 @@ JUNO_GPU int block_z() { return static_cast<int>(blockIdx.z); }
 JUNO_GPU int blocks_x() { return static_cast<int>(gridDim.x); }
 JUNO_GPU int blocks_y() { return static_cast<int>(gridDim.y); }
 
-// ---- together: every thread of the block, or every lane of the warp, must come
-// ----------------------------- The memory that a block's threads share; its size is Launch::shared.
+// Together: every thread of the block, or every lane of the warp, must come.
+// The memory that a block's threads share; its size is Launch::shared.
 template <class T = unsigned char>
 JUNO_GPU T* shared(size_t offset = 0) {
   return reinterpret_cast<T*>(juno_shared_memory + offset);
@@ -57,7 +57,7 @@ JUNO_GPU int warp_max(int value) { return __reduce_max_sync(0xffffffffu, value);
 JUNO_GPU uint32_t warp_max(uint32_t value) { return __reduce_max_sync(0xffffffffu, value); }
 JUNO_GPU int warp_sum(int value) { return __reduce_add_sync(0xffffffffu, value); }
 
-// ---- integers -------------------------------------------------------------------------------------------
+// Integers.
 // c + the products of four signed bytes.
 JUNO_GPU int dot4(uint32_t a, uint32_t b, int c) {
   return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
@@ -72,9 +72,12 @@ JUNO_GPU uint32_t bytes_of(uint32_t low, uint32_t high, uint32_t selector) {
   return __byte_perm(low, high, selector);
 }
 JUNO_GPU uint32_t atomic_add(uint32_t* to, uint32_t value) { return atomicAdd(to, value); }
+JUNO_GPU void atomic_max(uint64_t* to, uint64_t value) {
+  atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+}
 JUNO_GPU void fence() { __threadfence(); }
 
-// ---- halves ---------------------------------------------------------------------------------------------
+// Halves.
 JUNO_GPU float half_to_float(uint16_t h) {
   float x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
@@ -87,7 +90,7 @@ JUNO_GPU uint16_t float_to_half(float x) {
   return h;
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------
+// Memory.
 // Weights: read once, never written while a kernel runs.
 JUNO_GPU Quad32 stream16(const void* from) {
   Quad32 v;
@@ -146,8 +149,8 @@ JUNO_GPU void copies_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// ---- tensor cores: one warp, fragments as PTX lays them out
-// -------------------------------------------------- c[16x8] += a[16x16] b[16x8], halves; exact while all
+// Tensor cores: one warp, fragments as PTX lays them out.
+// c[16x8] += a[16x16] b[16x8], halves; exact while all
 // sums are integers below 2^24.
 JUNO_GPU void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   asm volatile(
@@ -172,8 +175,8 @@ JUNO_GPU void load_matrices(uint32_t (&to)[4], const void* row_in_shared) {
                : "memory");
 }
 
-// ---- programmatic dependent launch
-// ---------------------------------------------------------------------------- Before it only weights may be
+// Programmatic dependent launch.
+// Before it only weights may be
 // read; after it all that earlier kernels wrote is there.
 JUNO_GPU void wait_dependency() {
 #if __CUDA_ARCH__ >= 900

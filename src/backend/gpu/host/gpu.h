@@ -15,7 +15,7 @@
 
 namespace juno::gpu {
 
-// ---- where a thread stands -------------------------------------------------------------------------------
+// Where a thread stands.
 JUNO_GPU int thread() { return host::here().thread; }
 JUNO_GPU int threads() { return host::here().threads; }
 JUNO_GPU int lane() { return thread() % kWarp; }
@@ -27,7 +27,7 @@ JUNO_GPU int block_z() { return static_cast<int>(host::here().block.z); }
 JUNO_GPU int blocks_x() { return static_cast<int>(host::here().grid.x); }
 JUNO_GPU int blocks_y() { return static_cast<int>(host::here().grid.y); }
 
-// ---- together -------------------------------------------------------------------------------------------
+// Together.
 template <class T = unsigned char>
 JUNO_GPU T* shared(size_t offset = 0) {
   assert(offset <= host::here().shared_bytes);
@@ -64,7 +64,7 @@ JUNO_GPU int warp_sum(int value) {
   return sum;
 }
 
-// ---- integers -------------------------------------------------------------------------------------------
+// Integers.
 JUNO_GPU int signed_byte(uint32_t x, int i) { return static_cast<int8_t>(x >> (8 * i)); }
 JUNO_GPU int dot4(uint32_t a, uint32_t b, int c) {
   for (int i = 0; i < 4; ++i) c += signed_byte(a, i) * signed_byte(b, i);
@@ -86,13 +86,14 @@ JUNO_GPU uint32_t atomic_add(uint32_t* to, uint32_t value) {
   *to = before + value;
   return before;
 }
+JUNO_GPU void atomic_max(uint64_t* to, uint64_t value) { *to = value > *to ? value : *to; }
 JUNO_GPU void fence() {}
 
-// ---- halves ---------------------------------------------------------------------------------------------
+// Halves.
 JUNO_GPU float half_to_float(uint16_t h) { return f16_to_f32(h); }
 JUNO_GPU uint16_t float_to_half(float x) { return f32_to_f16(x); }
 
-// ---- memory ---------------------------------------------------------------------------------------------
+// Memory.
 // Misaligned on the device is an error there, so it is one here.
 template <class T>
 JUNO_GPU T load_constant(const void* from) {
@@ -128,7 +129,7 @@ JUNO_GPU void copies_wait() {
   }
 }
 
-// ---- tensor cores ---------------------------------------------------------------------------------------
+// Tensor cores.
 struct MmaOperands {
   uint32_t a[4], b[2];
 };
@@ -168,7 +169,7 @@ JUNO_GPU void load_matrices(uint32_t (&to)[4], const void* row_in_shared) {
   warp_barrier();
 }
 
-// ---- programmatic dependent launch: kernels run one after another here -----------------------------------
+// Programmatic dependent launch: kernels run one after another here.
 JUNO_GPU void wait_dependency() {}
 JUNO_GPU void trigger_dependents() {}
 

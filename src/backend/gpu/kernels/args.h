@@ -156,13 +156,16 @@ struct CombineArgs {
   int32_t tokens = 0, top_k = 0, width = 0;
 };
 
-// The lowest id among each row's greatest logits. `flag` is set where one is not finite.
+// The lowest id among each row's greatest logits: best_id() of `best`, which is 0 before. `flag` is set where
+// one is not finite.
 struct ArgmaxArgs {
-  const float* logits = nullptr;  // [rows, n]
-  int32_t* ids = nullptr;         // [rows]
+  const float* logits = nullptr;  // [rows, stride]
+  uint64_t* best = nullptr;       // [rows]
   uint32_t* flag = nullptr;       // or null
-  int32_t rows = 0, n = 0;
+  int32_t rows = 0, n = 0;        // the first n of each row count
+  int64_t stride = 0;
 };
+constexpr int32_t best_id(uint64_t best) { return static_cast<int32_t>(~static_cast<uint32_t>(best)); }
 
 // Sets `flag` to 1 where some of n values are not finite.
 struct FiniteArgs {

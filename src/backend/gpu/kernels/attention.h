@@ -8,8 +8,7 @@
 
 namespace juno::gpu {
 
-// ---- scores: a run of eight elements a lane, so that a key is read by neighbours
-// ------------------------------
+// Scores: a run of eight elements a lane, so that a key is read by neighbours.
 struct Keys {
   int key_dim, lanes;  // lanes: for one key, a power of two of at most 32
   const uint16_t* chunk;
@@ -84,8 +83,7 @@ JUNO_GPU void weigh_chunk(const AttendArgs& a, const ChunkSpan& span, int count,
   }
 }
 
-// ---- values: two elements of one head a thread, slots in order
-// ------------------------------------------------
+// Values: two elements of one head a thread, slots in order.
 JUNO_GPU void copy_values(const uint16_t* from, int dim, const ChunkSpan& span, uint16_t* to) {
   if (dim % 8 == 0) {
     for (int i = thread() * 8; i < (span.end - span.begin) * dim; i += threads() * 8)
@@ -112,8 +110,7 @@ JUNO_GPU void add_values(const uint16_t* values, int dim, const float* weights, 
   }
 }
 
-// ---- a block
-// ------------------------------------------------------------------------------------------------
+// A block.
 inline constexpr int kHeadTile = 4;  // query heads at a time
 inline constexpr int kMine = 4;      // pairs of elements that one thread may have to keep
 

@@ -100,7 +100,7 @@ JUNO_BOTH const uint8_t* unit(const LanePlanes& planes, int i) {
   return planes.at[p] + static_cast<int64_t>(i) * kBytes;
 }
 
-// ---- how quants are packed -------------------------------------------------------------------------------
+// How quants are packed.
 // `q(i)` is element i of the cell, without its offset, below 2^4, 2^5 …
 
 // 4 bits: byte j holds elements j and 16 + j.
@@ -187,8 +187,7 @@ JUNO_BOTH void put16(uint16_t x, uint8_t* to) {
   to[1] = static_cast<uint8_t>(x >> 8);
 }
 
-// ---- formats with a scale for 32
-// -----------------------------------------------------------------------------
+// Formats with a scale for 32.
 template <class F, int kOffsetOfQ>
 struct Of32 {
   static constexpr bool kTakenApart = true;

@@ -84,7 +84,7 @@ struct Layout<quant::Q5_K> : Of256<quant::Q5_K> {
   JUNO_GPU static Scales scales(const Head& h, const Raw&, int cell) { return from_header(h, cell); }
 };
 
-// ---- signed sub-scales of a byte for each 16 --------------------------------------------------------------
+// Signed sub-scales of a byte for each 16.
 struct Head16 {
   Pair32 s;
   uint16_t d;
@@ -158,7 +158,7 @@ struct Layout<quant::Q3_K> : Signed16<quant::Q3_K, 4> {
   JUNO_GPU static Scales scales(const Head& h, const Raw&, int cell) { return from_head(h, cell); }
 };
 
-// ---- the others -------------------------------------------------------------------------------------------
+// The others.
 template <>
 struct Layout<quant::Q2_K> {
   using F = quant::Q2_K;

@@ -195,13 +195,12 @@ JUNO_GPU void strips_of_any(const MatvecArgs& a, const Job& job, quant::List<Fs.
 JUNO_GPU void gather_records(const MatvecArgs& a, int input, const Records& to) {
   if (a.x.q) return copy_records(to, a.x, input * a.planes, a.tokens * a.planes);
   float* slots = shared<float>();
+  float* staged = reinterpret_cast<float*>(to.at + a.tokens * a.planes * record_row_bytes(a.k, a.block));
   for (int t = 0; t < a.tokens; ++t) {
     const int64_t row = static_cast<int64_t>(input + t) * a.k;
-    RoundSource from{a.from + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.from_act, {}};
-    if (a.source == Source::kNorm)
-      norm_source(from, a.k, slots,
-                  reinterpret_cast<float*>(to.at + a.tokens * a.planes * record_row_bytes(a.k, a.block)));
-    round_any_row(from, {a.k, a.block, a.planes, t * a.planes}, to);
+    const RoundSource from{a.from + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.from_act};
+    const Normed of = stage_source(from, a.k, slots, staged);
+    round_row(from, of, staged, {a.k, a.block, a.planes, t * a.planes}, to);
   }
 }
 

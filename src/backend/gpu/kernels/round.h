@@ -34,7 +34,7 @@ struct Normed {
   float mean = 0, r = 0;
 };
 
-// One round trip for the row, however long: it is read as it lies and summed from shared memory.
+// A row to shared memory, as many loads under way as there are threads for.
 JUNO_GPU void stage_row(const float* x, int n, float* staged) {
   constexpr int kBatch = 4;
   if (n % 4 != 0) {
@@ -133,25 +133,19 @@ struct RoundSource {
   NormWeights norm;
   Source source;
   int act;
-  Normed of;  // kNorm
 };
-// The row goes to shared memory and its norm is found.
-JUNO_GPU void norm_source(RoundSource& from, int k, float* slots, float* staged) {
+// The row as it will be rounded, in shared memory, but for its norm. Code is kept short and in loops: what
+// every block runs once must not wait for its instructions.
+JUNO_GPU Normed stage_source(const RoundSource& from, int k, float* slots, float* staged) {
   barrier();  // the row before may still be read
-  stage_row(from.x, k, staged);
+  if (from.source == Source::kGated) {
+    JUNO_UNROLL_BY(1)
+    for (int i = thread(); i < k; i += threads()) staged[i] = activate(from.act, from.x[i]) * from.up[i];
+  } else {
+    stage_row(from.x, k, staged);
+  }
   barrier();
-  from.x = staged;
-  from.of = norm_of_row(staged, k, from.norm, slots);
-}
-JUNO_GPU void read_four(const RoundSource& from, int i, float (&v)[4]) {
-  const Floats4 x = *reinterpret_cast<const Floats4*>(from.x + i);
-  JUNO_UNROLL
-  for (int j = 0; j < 4; ++j) v[j] = x.x[j];
-}
-JUNO_GPU void transform_four(const RoundSource& from, int i, float (&v)[4]) {
-  if (from.source != Source::kNorm) return;
-  JUNO_UNROLL
-  for (int j = 0; j < 4; ++j) v[j] = normed(from.of, from.norm, v[j], i + j);
+  return from.source == Source::kNorm ? norm_of_row(staged, k, from.norm, slots) : Normed{};
 }
 
 // Where rows of k elements go: rows first_row … + planes of a sink.
@@ -173,47 +167,20 @@ JUNO_GPU void sink_four(float (&v)[4], int i, const RoundRows& rows, const Sink&
 
 // sink.q(row, i, four bytes), sink.h(row, cell, h), sink.d(row, block, d).
 template <class Sink>
-JUNO_GPU void round_row(const RoundSource& from, const RoundRows& rows, const Sink& sink) {
-  constexpr int kBatch = 7;  // loads under way at a time
-  const int stride = threads() * 4;
-  for (int base = warp() * kWarp * 4; base < rows.k; base += stride * kBatch) {
-    float v[kBatch][4];
-    JUNO_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      const int i = base + b * stride + lane() * 4;
-      v[b][0] = v[b][1] = v[b][2] = v[b][3] = 0;
-      if (i < rows.k) read_four(from, i, v[b]);
-    }
-    JUNO_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      const int i = base + b * stride + lane() * 4;
-      if (base + b * stride >= rows.k) break;
-      if (i < rows.k) transform_four(from, i, v[b]);
-      sink_four(v[b], i, rows, sink);
-    }
-  }
-}
-
-// The same for act(x) ∘ up, whose functions are long: four elements at a time.
-template <class Sink>
-JUNO_GPU void round_gated_row(const RoundSource& from, const RoundRows& rows, const Sink& sink) {
+JUNO_GPU void round_row(const RoundSource& from, const Normed& of, const float* staged, const RoundRows& rows,
+                        const Sink& sink) {
+  JUNO_UNROLL_BY(2)
   for (int base = warp() * kWarp * 4; base < rows.k; base += threads() * 4) {
     const int i = base + lane() * 4;
     float v[4] = {};
-    if (i < rows.k) read_four(from, i, v);
-    JUNO_UNROLL_BY(1)
-    for (int turn = 0; turn < 4; ++turn) {  // v[0] is worked on, and all move up
-      const float y = i < rows.k ? activate(from.act, v[0]) * from.up[i + turn] : 0.0f;
-      v[0] = v[1], v[1] = v[2], v[2] = v[3], v[3] = y;
+    if (i < rows.k) {
+      const Floats4 x = *reinterpret_cast<const Floats4*>(staged + i);
+      JUNO_UNROLL
+      for (int j = 0; j < 4; ++j)
+        v[j] = from.source == Source::kNorm ? normed(of, from.norm, x.x[j], i + j) : x.x[j];
     }
     sink_four(v, i, rows, sink);
   }
-}
-
-template <class Sink>
-JUNO_GPU void round_any_row(const RoundSource& from, const RoundRows& rows, const Sink& sink) {
-  if (from.source == Source::kGated) round_gated_row(from, rows, sink);
-  else round_row(from, rows, sink);
 }
 
 // Rows of Rounded, dense.

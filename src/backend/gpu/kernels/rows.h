@@ -16,8 +16,7 @@ JUNO_GPU void begin() {
 JUNO_GPU int64_t element() { return static_cast<int64_t>(block_x()) * threads() + thread(); }
 JUNO_GPU int64_t elements_at_once() { return static_cast<int64_t>(blocks_x()) * threads(); }
 
-// ---- embed: a thread a cell
-// --------------------------------------------------------------------------------
+// Embed: a thread a cell.
 template <class F>
 JUNO_GPU void embed_cell(const Weight& table, int64_t row, int cell, float* y) {
   if constexpr (quant::FloatFormat<F>) {
@@ -52,8 +51,7 @@ JUNO_GPU void embed(const EmbedArgs& a) {
   }
 }
 
-// ---- norm: a block a run when runs are long, else a warp
-// ----------------------------------------------------
+// Norm: a block a run when runs are long, else a warp.
 JUNO_GPU void norm(const NormArgs& a) {
   begin();
   float* slots = shared<float>();
@@ -73,14 +71,14 @@ JUNO_GPU void quantise(const QuantiseArgs& a) {
   GlobalSink sink{a.y, a.k, a.block};
   for (int t = block_x(); t < a.tokens; t += blocks_x()) {
     const int64_t row = static_cast<int64_t>(t) * a.k;
-    RoundSource from{a.x + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.act, {}};
-    if (a.source == Source::kNorm) norm_source(from, a.k, slots, slots + kSlots);
-    round_any_row(from, {a.k, a.block, a.planes, t * a.planes}, sink);
+    const RoundSource from{a.x + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.act};
+    float* staged = slots + kSlots;
+    const Normed of = stage_source(from, a.k, slots, staged);
+    round_row(from, of, staged, {a.k, a.block, a.planes, t * a.planes}, sink);
   }
 }
 
-// ---- rope
-// ---------------------------------------------------------------------------------------------------
+// Rope.
 JUNO_GPU void rope_table(const RopeTableArgs& a) {
   begin();
   for (int64_t i = element(); i < static_cast<int64_t>(a.tokens) * a.pairs; i += elements_at_once()) {
@@ -124,8 +122,8 @@ JUNO_GPU void rope(const RopeArgs& a) {
   }
 }
 
-// ---- prepare: a block a row and a head of q, k or v
-// --------------------------------------------------------- A head of at most 1024 elements, normed where
+// Prepare: a block a row and a head of q, k or v.
+// A head of at most 1024 elements, normed where
 // there is a norm, in shared memory after the sums of the norm.
 JUNO_GPU float* head_in_shared(const float* x, int n, const NormWeights& w) {
   float* slots = shared<float>();
@@ -169,8 +167,7 @@ JUNO_GPU void prepare(const PrepareArgs& a) {
   }
 }
 
-// ---- element by element
-// -------------------------------------------------------------------------------------
+// Element by element.
 JUNO_GPU float element_of(const ElementArgs& a, int64_t i) {
   switch (a.what) {
     case Elementwise::kAdd:
@@ -195,8 +192,7 @@ JUNO_GPU void rows(const RowsArgs& a) {
     a.y[i] = a.x[static_cast<int64_t>(a.index[i / a.width]) * a.width + i % a.width];
 }
 
-// ---- mixtures: ops/route.cc, a warp a token; scores are computed side by side, all sums in order
-// ---------------
+// Mixtures: ops/route.cc, a warp a token; scores are computed side by side, all sums in order.
 JUNO_GPU bool chosen_before(const int32_t* ids, int count, int expert) {
   for (int i = 0; i < count; ++i)
     if (ids[i] == expert) return true;
@@ -246,8 +242,8 @@ JUNO_GPU void combine(const CombineArgs& a) {
   }
 }
 
-// ---- the end of a pass
-// ---------------------------------------------------------------------------------------- A float as an
+// The end of a pass.
+// A float as an
 // integer of the same order, -0 below +0 made equal to it.
 JUNO_GPU uint32_t ordered(float x) {
   const uint32_t bits = bits_of(x == 0.0f ? 0.0f : x);
@@ -255,36 +251,29 @@ JUNO_GPU uint32_t ordered(float x) {
 }
 JUNO_GPU bool finite_number(float x) { return magnitude(x) < __builtin_inff(); }
 
+// Grid: pieces, rows. The greatest of (logit, complement of its id), so that the order of the pieces is
+// nothing.
 JUNO_GPU void argmax(const ArgmaxArgs& a) {
   begin();
-  auto* tops = shared<uint32_t>();
-  auto* ids = shared<int32_t>(kWarp * sizeof(uint32_t));
-  const float* x = a.logits + static_cast<int64_t>(block_x()) * a.n;
-  uint32_t top = 0;
-  int id = 0x7fffffff;
+  auto* tops = shared<uint64_t>();
+  const float* x = a.logits + block_y() * a.stride;
+  uint64_t best = 0;
   bool finite = true;
-  constexpr int kBatch = 8;  // loads under way at a time
-  for (int first = thread(); first < a.n; first += kBatch * threads()) {
-    float v[kBatch];
-    JUNO_UNROLL
-    for (int j = 0; j < kBatch; ++j) v[j] = first + j * threads() < a.n ? x[first + j * threads()] : x[first];
-    JUNO_UNROLL
-    for (int j = 0; j < kBatch; ++j) {
-      finite = finite && finite_number(v[j]);
-      const uint32_t value = ordered(v[j]);
-      if (value > top) top = value, id = first + j * threads();  // ids increase within a thread
-    }
+  for (int i = static_cast<int>(element()); i < a.n; i += static_cast<int>(elements_at_once())) {
+    finite = finite && finite_number(x[i]);
+    const uint64_t mine = static_cast<uint64_t>(ordered(x[i])) << 32 | ~static_cast<uint32_t>(i);
+    best = mine > best ? mine : best;
   }
-  const auto join = [&](uint32_t other_top, int other_id) {
-    if (other_top > top || (other_top == top && other_id < id)) top = other_top, id = other_id;
-  };
-  for (int mask = 16; mask > 0; mask /= 2) join(shuffle_xor(top, mask), shuffle_xor(id, mask));
-  if (lane() == 0) tops[warp()] = top, ids[warp()] = id;
+  for (int mask = 16; mask > 0; mask /= 2) {
+    const uint64_t other = shuffle_xor(best, mask);
+    best = other > best ? other : best;
+  }
+  if (lane() == 0) tops[warp()] = best;
   if (a.flag && !finite) *a.flag = 1;
   barrier();
   if (thread() != 0) return;
-  for (int i = 1; i < warps(); ++i) join(tops[i], ids[i]);
-  a.ids[block_x()] = id;
+  for (int i = 1; i < warps(); ++i) best = tops[i] > best ? tops[i] : best;
+  atomic_max(a.best + block_y(), best);
 }
 JUNO_GPU void finite(const FiniteArgs& a) {
   begin();
@@ -292,8 +281,7 @@ JUNO_GPU void finite(const FiniteArgs& a) {
     if (!finite_number(a.x[i])) *a.flag = 1;
 }
 
-// ---- loading: a thread a block
-// -------------------------------------------------------------------------------
+// Loading: a thread a block.
 template <class F>
 JUNO_BOTH void repack_block(const uint8_t* from, const Weight& to, int64_t row, int block) {
   typename F::Block b;
