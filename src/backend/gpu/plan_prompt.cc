@@ -30,6 +30,19 @@ constexpr Many kMany[] = {
 #undef JUNO_MANY_ENTRY
 };
 
+// And from so many on the broad one, where the format has it.
+constexpr int kBroadRows = 512;
+struct Broad {
+  uint32_t format;
+  int unit;
+  Kernel kernel;
+};
+constexpr Broad kBroad[] = {
+#define JUNO_BROAD_ENTRY(F, unit) {quant::F::gguf_id, unit, Kernel::broad_##F##_##unit},
+    JUNO_BROAD_FORMATS(JUNO_BROAD_ENTRY)
+#undef JUNO_BROAD_ENTRY
+};
+
 // A format's own unit where the activations' blocks hold one, else 32.
 const Many* many_for(uint32_t format, int64_t k) {
   for (const Many& m : kMany) {
@@ -87,6 +100,9 @@ Launch plan(const RoundArgs& a) {
 Launch plan(const ManyArgs& a) {
   const Many* m = many_for(a.parts[0].weight.format, a.k);
   assert(m);
+  for (const Broad& b : kBroad)
+    if (a.rows >= kBroadRows && b.format == m->format && b.unit == m->unit)
+      return many_launch<BroadShape>(b.kernel, a);
   return a.rows <= kNarrowRows ? many_launch<NarrowShape>(m->narrow, a) : many_launch<WideShape>(m->wide, a);
 }
 
@@ -98,9 +114,12 @@ bool can_attend_prompt(const PromptArgs& a) {
 Launch plan(const PromptArgs& a) {
   assert(can_attend_prompt(a));
   const int dim = std::max(a.places.key_dim, a.places.value_dim);
-  return dim <= 64    ? prompt_launch<PromptShape<64>>(Kernel::attend_prompt_64, a)
-         : dim <= 128 ? prompt_launch<PromptShape<128>>(Kernel::attend_prompt_128, a)
-                      : prompt_launch<PromptShape<256>>(Kernel::attend_prompt_256, a);
+  const auto either = [&](Kernel plain, Kernel capped) { return a.capped != 0 ? capped : plain; };
+  if (dim <= 64)
+    return prompt_launch<PromptShape<64>>(either(Kernel::attend_prompt_64, Kernel::attend_capped_64), a);
+  if (dim <= 128)
+    return prompt_launch<PromptShape<128>>(either(Kernel::attend_prompt_128, Kernel::attend_capped_128), a);
+  return prompt_launch<PromptShape<256>>(either(Kernel::attend_prompt_256, Kernel::attend_capped_256), a);
 }
 
 }  // namespace juno::gpu

@@ -95,6 +95,15 @@ TEST(GpuManyTokens, EqualTheReferenceForEveryNumberOfTokens) {
     compare(memory, {memory.f32(tokens, 1024), memory.weight(format, {.rows = 5, .cols = 1024}), {}, {}, 1});
 }
 
+// The broad kernel.
+TEST(GpuManyTokens, EqualTheReferenceInLargeBatches) {
+  Memory memory(76);
+  for (const uint32_t id : {quant::Q4_K::gguf_id, quant::Q6_K::gguf_id}) {
+    const quant::FormatInfo& format = *quant::find_format(id);
+    compare(memory, {memory.f32(515, 1024), memory.weight(format, {.rows = 6, .cols = 1024}), {}, {}, 1});
+  }
+}
+
 TEST(GpuManyTokens, RoundAnActivatedInputLikeTheReference) {
   Memory memory(74);
   const quant::FormatInfo& format = *quant::find_format(quant::Q6_K::gguf_id);

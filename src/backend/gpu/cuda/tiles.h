@@ -19,6 +19,13 @@ JUNO_GPU uint32_t fma_halves(uint32_t a, uint32_t b, uint32_t c) {
   return d;
 }
 
+// The bits of x under the mask, and 1024 as halves: one instruction, which the compiler makes two of.
+JUNO_GPU uint32_t masked_over_1024(uint32_t x, uint32_t mask) {
+  uint32_t y;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "r"(mask), "r"(0x64006400u));
+  return y;
+}
+
 // ---- a barrier in shared memory: phase after phase, each ended by `count` arrivals
 // ------------------------------
 struct Arrivals {

@@ -18,6 +18,8 @@ JUNO_GPU uint32_t fma_halves(uint32_t a, uint32_t b, uint32_t c) {
   return y;
 }
 
+JUNO_GPU uint32_t masked_over_1024(uint32_t x, uint32_t mask) { return (x & mask) | 0x64006400u; }
+
 // ---- barriers passed one after the other ----------------------------------------------------------------
 struct Arrivals {
   int16_t count, left;

@@ -126,8 +126,8 @@ class Fragments {
       JUNO_UNROLL
       for (int odd = 0; odd < 2; ++odd) {
         const uint32_t x = q.x[w] >> (8 * odd);
-        to[2 * w][2 * odd + row] = fma_halves((x & 0x000f000fu) | 0x64006400u, scale, less);
-        to[2 * w + 1][2 * odd + row] = fma_halves((x & 0x00f000f0u) | 0x64006400u, upper, less_upper);
+        to[2 * w][2 * odd + row] = fma_halves(masked_over_1024(x, 0x000f000fu), scale, less);
+        to[2 * w + 1][2 * odd + row] = fma_halves(masked_over_1024(x, 0x00f000f0u), upper, less_upper);
       }
     }
   }

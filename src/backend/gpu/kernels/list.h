@@ -75,11 +75,12 @@
 
 // Many tokens: products on tensor cores and attention of prompts. F(format, elements of K in a step): a
 // format's own unit of docs/numerics.md §3 and, where that is larger, 32 for rows whose blocks are smaller.
-#define JUNO_MANY_FORMATS(F)                                                                                 \
-  F(Q8_0, 32)                                                                                                \
-  F(Q4_0, 32)                                                                                                \
-  F(Q4_1, 32) F(Q5_0, 32) F(Q5_1, 32) F(Q2_K, 128) F(Q2_K, 32) F(Q3_K, 128) F(Q3_K, 32) F(Q4_K, 128)         \
-      F(Q4_K, 32) F(Q5_K, 64) F(Q5_K, 32) F(Q6_K, 32) F(IQ4_NL, 32) F(IQ4_XS, 32) F(MXFP4, 32) F(TQ2_0, 128) \
+#define JUNO_MANY_FORMATS(F)                                                                         \
+  F(Q8_0, 32)                                                                                        \
+  F(Q4_0, 32)                                                                                        \
+  F(Q4_1, 32)                                                                                        \
+  F(Q5_0, 32) F(Q5_1, 32) F(Q2_K, 128) F(Q2_K, 32) F(Q3_K, 128) F(Q3_K, 32) F(Q4_K, 128) F(Q4_K, 32) \
+      F(Q5_K, 64) F(Q5_K, 32) F(Q6_K, 32) F(IQ4_NL, 32) F(IQ4_XS, 32) F(MXFP4, 32) F(TQ2_0, 128)     \
           F(TQ2_0, 32)
 #define JUNO_MANY(X, format, unit)            \
   X(wide_##format##_##unit, ManyArgs, 256, 1) \
@@ -88,7 +89,10 @@
   X(round_panels, RoundArgs, 256, 1)       \
   X(attend_prompt_64, PromptArgs, 128, 2)  \
   X(attend_prompt_128, PromptArgs, 128, 2) \
-  X(attend_prompt_256, PromptArgs, 256, 1)
+  X(attend_prompt_256, PromptArgs, 256, 1) \
+  X(attend_capped_64, PromptArgs, 128, 2)  \
+  X(attend_capped_128, PromptArgs, 128, 2) \
+  X(attend_capped_256, PromptArgs, 256, 1)
 // In several units, so that they compile side by side.
 #define JUNO_MANY_32_KERNELS(X) \
   JUNO_MANY(X, Q8_0, 32)        \
@@ -113,14 +117,28 @@
   JUNO_MANY(X, Q5_K, 32)           \
   JUNO_MANY(X, TQ2_0, 32)
 
-#define JUNO_KERNELS(X)     \
-  JUNO_ROW_KERNELS(X)       \
-  JUNO_MATVEC_KERNELS(X)    \
-  JUNO_ATTENTION_KERNELS(X) \
-  JUNO_PROMPT_KERNELS(X)    \
-  JUNO_MANY_32_KERNELS(X)   \
-  JUNO_MANY_LONG_KERNELS(X) \
-  JUNO_MANY_SHORT_KERNELS(X)
+// For the largest batches, of the formats that most files are of.
+#define JUNO_BROAD_FORMATS(F) \
+  F(Q8_0, 32) F(Q4_0, 32) F(Q2_K, 128) F(Q3_K, 128) F(Q4_K, 128) F(Q5_K, 64) F(Q6_K, 32) F(IQ4_XS, 32)
+#define JUNO_MANY_BROAD_KERNELS(X)    \
+  X(broad_Q8_0_32, ManyArgs, 256, 1)  \
+  X(broad_Q4_0_32, ManyArgs, 256, 1)  \
+  X(broad_Q2_K_128, ManyArgs, 256, 1) \
+  X(broad_Q3_K_128, ManyArgs, 256, 1) \
+  X(broad_Q4_K_128, ManyArgs, 256, 1) \
+  X(broad_Q5_K_64, ManyArgs, 256, 1)  \
+  X(broad_Q6_K_32, ManyArgs, 256, 1)  \
+  X(broad_IQ4_XS_32, ManyArgs, 256, 1)
+
+#define JUNO_KERNELS(X)      \
+  JUNO_ROW_KERNELS(X)        \
+  JUNO_MATVEC_KERNELS(X)     \
+  JUNO_ATTENTION_KERNELS(X)  \
+  JUNO_PROMPT_KERNELS(X)     \
+  JUNO_MANY_32_KERNELS(X)    \
+  JUNO_MANY_LONG_KERNELS(X)  \
+  JUNO_MANY_SHORT_KERNELS(X) \
+  JUNO_MANY_BROAD_KERNELS(X)
 
 namespace juno::gpu {
 

@@ -157,6 +157,8 @@ JUNO_GPU void scale_in(float (&sums)[kSums], const float (&c)[kSums], const floa
   }
 }
 
+JUNO_GPU int log2_of_block(const ManyArgs& a) { return a.block == 128 ? 7 : a.block == 64 ? 6 : 5; }
+
 // One step of kUnit elements of K: exact sums c, which at the end of a unit (docs/numerics.md) meet their
 // scales; after a block's last unit its minimum.
 template <class F, class Weights, class Shape>
@@ -164,17 +166,18 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const uns
                             float (&c)[Shape::kSums], GroupSums<Shape>& sums) {
   constexpr int kUnit = Weights::kUnit, kSteps = kUnit / 16;
   constexpr bool kApart = Weights::kMinima && Shape::kMinimaApart;
-  const int unit = quant::kUnit<F> < a.block ? quant::kUnit<F> : a.block;
-  const int at = step % (kStageDepth / kUnit), block = at * kUnit / a.block;  // in the stage
-  const bool ends_unit = quant::kUnit<F> == kUnit || (at + 1) * kUnit % unit == 0;
-  const bool ends_block = (at + 1) * kUnit % a.block == 0;
+  const int unit = quant::kUnit<F> < a.block ? quant::kUnit<F> : a.block;  // all of these are powers of two
+  const int at = step % (kStageDepth / kUnit), block = at * kUnit >> log2_of_block(a);  // in the stage
+  const bool ends_unit = quant::kUnit<F> == kUnit || ((at + 1) * kUnit & (unit - 1)) == 0;
+  const bool ends_block = ((at + 1) * kUnit & (a.block - 1)) == 0;
   const float* d = reinterpret_cast<const float*>(in + Shape::kD) + block * Shape::kTokens + lane() % 4 * 2;
   float scale[2], minimum_scale[2], low[kApart ? Shape::kSums : 1];
   uint32_t fragments[Weights::kParts * kSteps][4], minima[2];
   weights.expand(fragments, scale);
   if constexpr (Weights::kMinima)
-    weights.minima(step / (kStageDepth / kUnit), lane() % 4 * 32 / a.block == block, minima, minimum_scale);
-  const bool fresh = quant::kUnit<F> == kUnit || at * kUnit % unit == 0;
+    weights.minima(step / (kStageDepth / kUnit), lane() % 4 * 32 >> log2_of_block(a) == block, minima,
+                   minimum_scale);
+  const bool fresh = quant::kUnit<F> == kUnit || (at * kUnit & (unit - 1)) == 0;
   products_begin();
   JUNO_UNROLL
   for (int i = 0; i < Weights::kParts * kSteps; ++i)
@@ -290,7 +293,7 @@ JUNO_GPU void multiply_many(const ManyArgs& a) {
     const Fragments<F, kUnit> now = weights;
     if (step + 1 < end) weights.load(step + 1);
     multiply_step<F>(a, now, in, step, c, sums);
-    if ((step + 1) % per_block == 0) sums.close_groups((step + 1) / per_block);
+    if (((step + 1) & (per_block - 1)) == 0) sums.close_groups((step + 1) * kUnit >> log2_of_block(a));
     if (step + 1 == end || (step + 1) % kPerStage == 0) ring.release(stage);
   }
   if constexpr (Shape::kSplit > 1) join_splits(sums, split);

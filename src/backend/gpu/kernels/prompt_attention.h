@@ -216,7 +216,7 @@ JUNO_GPU void weigh_row(const PromptArgs& a, const float (&dots)[8], int begin, 
   JUNO_UNROLL
   for (int j = 0; j < 8; ++j) {
     const int s = j / 4 * 32 + 4 * x + j % 4;
-    const float t = a.capped ? tanh(dots[j] * a.before) * a.after : dots[j] * a.after;
+    const float t = Shape::kCapped ? tanh(dots[j] * a.before) * a.after : dots[j] * a.after;
     n[j] = rne_int(t);
     w[j] = exp2_poly(t - rne(t));
     if (s >= begin && s < end) top = n[j] > top ? n[j] : top;

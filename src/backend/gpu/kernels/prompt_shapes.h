@@ -54,12 +54,14 @@ struct ManyShape {
 };
 using WideShape = ManyShape<8, 2, 1, 4, 2>;
 using NarrowShape = ManyShape<4, 1, 4, 3, 2>;
+using BroadShape = ManyShape<16, 2, 1, 2, 1>;
 
 // Attention. kDim: at least key_dim and value_dim. Query rows are pairs (position, head of the group).
-template <int kDim_, int kParked_ = 1>
+template <int kDim_, bool kCapped_ = false, int kParked_ = 1>
 struct PromptShape {
   static constexpr int kDim = kDim_;
-  static constexpr int kParked = kParked_;  // levels of the dots' tree that wait in shared memory: 1 or 2
+  static constexpr bool kCapped = kCapped_;  // scores; a soft cap's text is long
+  static constexpr int kParked = kParked_;   // levels of the dots' tree that wait in shared memory: 1 or 2
   static constexpr int kThreads = kDim > 128 ? 256 : 128;
   static constexpr int kRows = 64;                           // query rows of a tile
   static constexpr int kSlots = 64;                          // positions of a chunk
