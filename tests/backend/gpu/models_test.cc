@@ -46,15 +46,22 @@ void expect_same(const Outcome& gpu, const Outcome& reference) {
   EXPECT_EQ(gpu.tokens, reference.tokens);
 }
 
+// `tokens` of a prompt in chunks, then two more, one by one.
+void expect_same_bits(const std::string& name, int tokens, int chunk) {
+  const std::string path = engine::fixture(name);
+  const engine::EngineOptions options{.context = tokens + 8, .chunk = chunk};
+  Machine gpu = on_gpu(path, options), reference = engine::machine(path, options);
+  const auto ids = engine::some_ids(tokens, static_cast<int32_t>(gpu.model->config.vocab));
+  expect_same(outcome(gpu, ids, 3), outcome(reference, ids, 3));
+}
+
 class GpuModel : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(GpuModel, HasTheBitsOfTheReferenceInChunksAndTokenByToken) {
-  const std::string path = engine::fixture(GetParam());
-  const engine::EngineOptions options{.context = 96, .chunk = 24};
-  Machine gpu = on_gpu(path, options), reference = engine::machine(path, options);
-  const auto ids = engine::some_ids(70, static_cast<int32_t>(gpu.model->config.vocab));
-  expect_same(outcome(gpu, ids, 4), outcome(reference, ids, 4));
-}
+TEST_P(GpuModel, HasTheBitsOfTheReferenceInChunksAndTokenByToken) { expect_same_bits(GetParam(), 12, 9); }
+
+TEST(GpuModels, AgreeBeyondAChunkOfAttention) { expect_same_bits("llama-untied-q8_0", 70, 24); }
+
+TEST(GpuModels, AgreeBeyondAWindow) { expect_same_bits("gemma3-q8_0", 40, 36); }
 
 INSTANTIATE_TEST_SUITE_P(Archs, GpuModel, ::testing::ValuesIn(models()), [](const auto& info) {
   std::string name = info.param;

@@ -8,14 +8,16 @@ set(here ${CMAKE_CURRENT_LIST_DIR})
 set(work ${CMAKE_BINARY_DIR}/cuda)
 file(MAKE_DIRECTORY ${work})
 
-# What the kernels are made of. A change of any of it makes the committed image stale.
+# What the kernels are made of. A change of any of it, white space aside, makes the committed image stale.
 file(GLOB units CONFIGURE_DEPENDS ${here}/*.cu)
 file(GLOB texts CONFIGURE_DEPENDS ${here}/../kernels/*.h ${here}/gpu.h ${here}/tiles.h ${CMAKE_SOURCE_DIR}/src/quant/*.h
      ${CMAKE_SOURCE_DIR}/src/base/portable.h ${CMAKE_SOURCE_DIR}/src/base/math.h ${CMAKE_SOURCE_DIR}/src/base/half.h
      ${CMAKE_SOURCE_DIR}/src/base/math_double.h ${CMAKE_SOURCE_DIR}/src/base/sin_cos.h)
 set(sums "")
 foreach(text IN LISTS units texts)
-  file(SHA256 ${text} sum)
+  file(READ ${text} content)
+  string(REGEX REPLACE "[ \t\r\n\\\\]+" "" content "${content}")  # and the backslashes that go on with a macro
+  string(SHA256 sum "${content}")
   file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR} ${text})
   string(APPEND sums "${sum} ${name}\n")
 endforeach()
