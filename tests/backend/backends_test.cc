@@ -7,11 +7,14 @@ namespace juno {
 namespace {
 
 TEST(Backends, RefuseWhatIsNotThere) {
-  const auto cuda = open_backend("cuda", {});
-  ASSERT_FALSE(cuda);
-  EXPECT_EQ(cuda.error().code, Code::kDevice);
-  EXPECT_EQ(cuda.error().message, "[backend] cuda is not built into this program");
-  EXPECT_EQ(open_backend("rocm", {}).error().code, Code::kDevice);
+  const auto rocm = open_backend("rocm", {});
+  ASSERT_FALSE(rocm);
+  EXPECT_EQ(rocm.error().code, Code::kDevice);
+  EXPECT_EQ(rocm.error().message, "[backend] rocm is not built into this program");
+  const auto far = open_backend("cuda:999", {});
+  ASSERT_FALSE(far) << "no machine has so many, and most have no driver";
+  EXPECT_EQ(far.error().code, Code::kDevice);
+  EXPECT_EQ(open_backend("cuda:x", {}).error().code, Code::kUsage);
   const auto odd = open_backend("abacus", {});
   ASSERT_FALSE(odd);
   EXPECT_EQ(odd.error().code, Code::kUsage);

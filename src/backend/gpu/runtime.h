@@ -46,7 +46,8 @@ class Runtime {
   uint64_t peak() const { return peak_; }  // and at most
   const Traffic& traffic() const { return traffic_; }
 
-  // Zeroed, aligned to kAllocationAlign. Where there is none the Result says so, and nothing else is disturbed.
+  // Zeroed, aligned to kAllocationAlign. Where there is none the Result says so, and nothing else is
+  // disturbed.
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;
 

@@ -75,7 +75,7 @@ static_assert(sizeof(LaunchConfig) == 56);
   X(cuMemsetD8Async, (Address, unsigned char, size_t, Stream))            \
   X(cuMemcpyHtoDAsync_v2, (Address, const void*, size_t, Stream))         \
   X(cuMemcpyDtoHAsync_v2, (void*, Address, size_t, Stream))               \
-  X(cuMemcpyDtoDAsync_v2, (Address, Address, size_t, Stream))                                        \
+  X(cuMemcpyDtoDAsync_v2, (Address, Address, size_t, Stream))             \
   X(cuStreamCreate, (Stream*, unsigned))                                  \
   X(cuStreamDestroy_v2, (Stream))                                         \
   X(cuStreamSynchronize, (Stream))                                        \
