@@ -69,7 +69,12 @@ void part(Run& run, std::integral_constant<int, 6>) {
 #define JUNO_DECLARED(n) void part(Run& run, std::integral_constant<int, n>);
 JUNO_DECLARED(0)
 JUNO_DECLARED(1)
-JUNO_DECLARED(2) JUNO_DECLARED(3) JUNO_DECLARED(4) JUNO_DECLARED(5) JUNO_DECLARED(6) template <int... kParts>
+JUNO_DECLARED(2)
+JUNO_DECLARED(3)
+JUNO_DECLARED(4)
+JUNO_DECLARED(5)
+JUNO_DECLARED(6)
+template <int... kParts>
 void some(Run& run, int wanted, std::integer_sequence<int, kParts...>) {
   ((wanted == kParts ? part(run, std::integral_constant<int, kParts>{}) : void()), ...);
 }

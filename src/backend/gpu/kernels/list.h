@@ -75,13 +75,19 @@
 
 // Many tokens: products on tensor cores and attention of prompts. F(format, elements of K in a step): a
 // format's own unit of docs/numerics.md §3 and, where that is larger, 32 for rows whose blocks are smaller.
-#define JUNO_MANY_FORMATS(F)                                                                         \
-  F(Q8_0, 32)                                                                                        \
-  F(Q4_0, 32)                                                                                        \
-  F(Q4_1, 32)                                                                                        \
-  F(Q5_0, 32) F(Q5_1, 32) F(Q2_K, 128) F(Q2_K, 32) F(Q3_K, 128) F(Q3_K, 32) F(Q4_K, 128) F(Q4_K, 32) \
-      F(Q5_K, 64) F(Q5_K, 32) F(Q6_K, 32) F(IQ4_NL, 32) F(IQ4_XS, 32) F(MXFP4, 32) F(TQ2_0, 128)     \
-          F(TQ2_0, 32)
+#define JUNO_MANY_FORMATS(F) \
+  F(Q8_0, 32)                \
+  F(Q4_0, 32)                \
+  F(Q4_1, 32)                \
+  F(Q5_0, 32)                \
+  F(Q5_1, 32)                \
+  F(Q2_K, 128)               \
+  F(Q2_K, 32)                \
+  F(Q3_K, 128)               \
+  F(Q3_K, 32)                \
+  F(Q4_K, 128)               \
+  F(Q4_K, 32)                \
+  F(Q5_K, 64) F(Q5_K, 32) F(Q6_K, 32) F(IQ4_NL, 32) F(IQ4_XS, 32) F(MXFP4, 32) F(TQ2_0, 128) F(TQ2_0, 32)
 #define JUNO_MANY(X, format, unit)            \
   X(wide_##format##_##unit, ManyArgs, 256, 1) \
   X(narrow_##format##_##unit, ManyArgs, 512, 1)
