@@ -28,11 +28,11 @@ void relax() {
 }  // namespace
 
 ThreadPool::ThreadPool(int threads, int processors)
-    : spins_(threads <=
-             (processors > 0 ? processors : static_cast<int>(std::thread::hardware_concurrency()))) {
+    : spins_(processors > 0 || threads <= static_cast<int>(std::thread::hardware_concurrency())) {
   for (int i = 1; i < threads; ++i) {
     try {
-      workers_.emplace_back([this, i] { serve(i); });
+      if (processors > 0 && i >= processors) workers_.emplace_back([this] { over_.wait(false); });
+      else workers_.emplace_back([this, i] { serve(i); });
     } catch (const std::system_error& e) {
       stop();
       fail(Code::kFailed, "[base] thread {} of {} cannot be started: {}; ask for fewer threads", i + 1,
@@ -44,6 +44,8 @@ ThreadPool::ThreadPool(int threads, int processors)
 ThreadPool::~ThreadPool() { stop(); }
 
 void ThreadPool::stop() {
+  over_.store(true);
+  over_.notify_all();
   unclaimed_.store(kStop, std::memory_order_release);
   unclaimed_.notify_all();
   for (std::thread& worker : workers_) worker.join();

@@ -12,8 +12,8 @@ namespace juno {
 
 class ThreadPool {
  public:
-  // Throws Error when the system gives no more threads. `threads` counts the caller. With more threads than
-  // `processors` nobody spins: it would only keep another thread of the pool from running.
+  // Throws Error when the system gives no more threads. `threads` counts the caller. When `processors` are
+  // named, threads beyond them sleep until the end: they would only keep each other from running.
   explicit ThreadPool(int threads, int processors = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -54,6 +54,7 @@ class ThreadPool {
   Call call_ = nullptr;
   void* context_ = nullptr;
   int items_ = 0;
+  std::atomic<bool> over_ = false;
   alignas(64) std::atomic<int> unclaimed_ = 0;  // items nobody has taken yet, or kStop
   alignas(64) std::atomic<int> unfinished_ = 0;
 };

@@ -46,6 +46,19 @@ TEST(ThreadPool, WakesThreadsThatWentToSleep) {
   }
 }
 
+TEST(ThreadPool, WorksOnNoMoreThreadsThanThereAreProcessors) {
+  ThreadPool pool(5, 2);
+  EXPECT_EQ(pool.threads(), 5);
+  std::atomic<int> done = 0;
+  std::atomic<bool> known = true;
+  pool.parallel_for(200, [&](int, int thread) {
+    ++done;
+    if (thread > 1) known = false;
+  });
+  EXPECT_EQ(done, 200);
+  EXPECT_TRUE(known);
+}
+
 TEST(ThreadPool, TwoCallersTakeTurns) {
   ThreadPool pool(3);
   std::atomic<int> running = 0;

@@ -180,7 +180,7 @@ TEST_F(C48, ABuildForAnotherArchitectureIsRefusedAtOnce) {
 
 // Every layer on the card, some, none; several contexts: what was predicted is what was taken.
 TEST_F(C49, TheEstimateIsThePeak) {
-  for (const char* name : {"llama-untied-q8_0", "qwen3moe", "gemma3"}) {
+  for (const char* name : {"llama-untied-q8_0", "qwen2-q8_0", "gemma3-q8_0"}) {
     const std::string model = arch(name);
     for (const int64_t context : {64, 4000}) {
       for (const char* layers : {"all", "1", "2"}) {
@@ -291,7 +291,7 @@ TEST_F(C52, NeighboursChunksAndDevicesChangeNoBit) {
                  .prompts = {"Hello there", "One two three four five six seven"},
                  .prompts_name = "here",
                  .max_tokens = 3}));
-  EXPECT_EQ(report["status"], "passed") << report["why"];
+  ASSERT_EQ(report["status"], "passed") << report["why"];
   EXPECT_GT(report["arms"][1]["routing"]["launches"], 0);
   EXPECT_EQ(report["arms"][1]["device"]["name"], "Stand-in");
 }

@@ -224,9 +224,9 @@ CpuOps::Wave::Wave(const CpuOps& ops, const Tensor& rows, const ops::Experts& ex
   carve(jobs, 2 * count);
   size_t most = 0;  // packed bytes of a row: alone, or its share of a tile that is not full
   for (const Tensor& weights : {w.gate, w.up, w.down}) {
-    for (const int64_t n : {1, Product::kManyTokens}) {
+    for (const int64_t n : {int64_t{1}, int64_t{Product::kManyTokens}, tokens()}) {
       const Product p = product(ops.kernels_, n, ops::plane(weights, 0), ops.activations());
-      most = std::max(most, packed_bytes(p) / n + 1);
+      most = std::max(most, packed_bytes(p) / static_cast<size_t>(n) + 1);
       own_bytes = std::max(own_bytes, p.scratch_bytes());
     }
   }

@@ -28,7 +28,9 @@ class OnEveryIsa : public ::testing::TestWithParam<const Isa*> {
   }
   std::unique_ptr<ops::Executor> open(ops::Activations activations = ops::Activations::kInt8,
                                       int threads = 2) {
-    return take(open_cpu({threads, std::string(GetParam()->name), activations}));
+    // A pool of its own, so that as many threads work on a machine that has fewer processors.
+    return take(open_cpu(
+        {threads, std::string(GetParam()->name), activations, std::make_shared<ThreadPool>(threads)}));
   }
 };
 

@@ -124,22 +124,27 @@ JUNO_BOTH void dots16(const AttentionItem& a, const float* const* q, const float
   }
 }
 
-// o[j][d] for kWidth vectors of d, side by side so that they need not wait for each other.
+// Slots [begin, end) of the widened values.
+struct Columns {
+  const float* values;  // [64, width]
+  int width, begin, end;
+};
+
+// o[j][d] for kWidth vectors of d from `at` on, side by side so that they need not wait for each other.
 template <int kQ, int kWidth>
-JUNO_BOTH void add_columns(const float (*weights)[kSlots], const float* values, int width, int begin, int end,
-                           float* const* o, int at) {
+JUNO_BOTH void add_columns(const float (*weights)[kSlots], const Columns& of, float* const* o, int at) {
   Lanes sums[kQ][kWidth];
 #pragma GCC unroll 2
   for (int j = 0; j < kQ; ++j)
 #pragma GCC unroll 4
     for (int i = 0; i < kWidth; ++i) sums[j][i] = all(0);
-  for (int s = begin; s < end; ++s) {
+  for (int s = of.begin; s < of.end; ++s) {
     Lanes w[kQ];
 #pragma GCC unroll 2
     for (int j = 0; j < kQ; ++j) w[j] = all(weights[j][s]);
 #pragma GCC unroll 4
     for (int i = 0; i < kWidth; ++i) {
-      const Lanes value = load(values + s * width + at + i * kLanes);
+      const Lanes value = load(of.values + s * of.width + at + i * kLanes);
 #pragma GCC unroll 2
       for (int j = 0; j < kQ; ++j) sums[j][i] = fma(w[j], value, sums[j][i]);
     }
@@ -188,11 +193,10 @@ JUNO_BOTH void attend_chunk(const AttentionItem& a, const Work& work, const floa
     weigh(a, begin, end, t[j], to[j]);
     o[j] = to[j].o;
   }
-  const int width = padded(a.value_dim);
+  const Columns of{work.values, padded(a.value_dim), begin, end};
   int d = 0;
-  for (; d + 4 * kLanes <= width; d += 4 * kLanes)
-    add_columns<kQ, 4>(t, work.values, width, begin, end, o, d);
-  for (; d < width; d += kLanes) add_columns<kQ, 1>(t, work.values, width, begin, end, o, d);
+  for (; d + 4 * kLanes <= of.width; d += 4 * kLanes) add_columns<kQ, 4>(t, of, o, d);
+  for (; d < of.width; d += kLanes) add_columns<kQ, 1>(t, of, o, d);
 }
 
 JUNO_BOTH void merge(State& all, const State& chunk, int width) {

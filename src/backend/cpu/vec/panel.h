@@ -60,7 +60,8 @@ JUNO_BOTH void unpack_panel(const PanelRows& rows, int64_t origin, int64_t from,
     gather_scales<F>(rows, first, last, gathered, fifths);
     for (int64_t b = first; b < last; ++b) {
       const int64_t at = b - origin;
-      const RawRows w{rows.w + b * static_cast<int64_t>(sizeof(typename F::Block)), rows.stride};
+      const int64_t offset = b * static_cast<int64_t>(sizeof(typename F::Block));
+      const RawRows w{rows.w + offset, rows.stride, rows.w + kPanelRows * (rows.stride + offset)};
       const auto own = static_cast<int>(b - first) * kPanelRows;
       Raw<F>::get(w, load_ints(reinterpret_cast<const int32_t*>(fifths + own)),
                   {out.q + at * kSize / 4 * kVectorBytes});
@@ -140,14 +141,6 @@ JUNO_BOTH void multiply_group(const Product& p, const PanelItem& item, int64_t o
   }
 }
 
-// Asks for the panel after this one, an eighth of it for each group.
-JUNO_BOTH void ask_ahead(const Product& p, const PanelRows& rows, int g) {
-  const int64_t bytes = kPanelRows * p.row_bytes;
-  const uint8_t* next = rows.w + bytes;
-  for (int64_t at = bytes * g / 8 / 64 * 64; at < bytes * (g + 1) / 8; at += 64)
-    __builtin_prefetch(next + at, 0, 2);
-}
-
 template <class F, int kBlock>
 JUNO_BOTH void multiply_item(const Product& p, const PanelItem& item) {
   int64_t origin = 0, done = 0;  // activation blocks: where the unpacked ones begin and end
@@ -159,7 +152,6 @@ JUNO_BOTH void multiply_item(const Product& p, const PanelItem& item) {
     for (int i = 0; i < item.panels; ++i) {
       unpack_panel<F, kBlock>(item.rows[i], origin / kPerBlock, done / kPerBlock, until / kPerBlock,
                               panel(p, item.scratch, i));
-      if (item.panels == 1) ask_ahead(p, item.rows[i], g);
     }
     if (until > done) done = until;
     multiply_group<ShapeOf<F, kBlock>>(p, item, origin, g);

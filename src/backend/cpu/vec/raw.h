@@ -11,11 +11,17 @@
 namespace juno::cpu {
 namespace {
 
-// The same block of kPanelRows rows, stride bytes apart.
+// The same block of kPanelRows rows, stride bytes apart. Whatever is read, as much is asked for at `ahead`:
+// in small portions, for a burst of requests would keep reads from the cache waiting behind it.
 struct RawRows {
   const uint8_t* w;
   int64_t stride;
-  JUNO_BOTH void turn(int at, Bytes* to) const { turn4(w + at, stride, to); }
+  const uint8_t* ahead;
+  JUNO_BOTH void turn(int at, Bytes* to) const {
+#pragma GCC unroll 4
+    for (int i = 0; i < 16 * kPanelRows; i += 64) __builtin_prefetch(ahead + at * kPanelRows + i, 0, 2);
+    turn4(w + at, stride, to);
+  }
 };
 
 // Where unpacked elements go: element i of a block, i a multiple of 4.
