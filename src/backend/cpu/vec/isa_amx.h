@@ -14,31 +14,20 @@ namespace {
 inline constexpr int kSquare = 16;  // activation rows of a tile of sums
 static_assert(kPanelRows == 16);
 
-// While it lives the thread has tiles: 0 and 1 for sums, 2 for activations, 3 and 4 for weights; kDepth
-// elements are multiplied at a time.
+// Tiles 0 and 1 hold sums, 2 activations, 3 and 4 weights; kDepth elements are multiplied at a time. No guard
+// object: its destructor would lend the object a weak symbol for exceptions.
 template <int kDepth>
-class Squares {
- public:
-  JUNO_BOTH explicit Squares(bool wanted) : wanted_(wanted) {
-    if (!wanted) return;
-    struct {
-      uint8_t palette = 1, start = 0, none[14] = {};
-      uint16_t row_bytes[16] = {64, 64, kDepth, 64, 64};
-      uint8_t rows[16] = {kSquare, kSquare, kSquare, kDepth / 4, kDepth / 4};
-    } shapes;
-    static_assert(sizeof shapes == 64);
-    asm volatile("" : : "r"(&shapes) : "memory");  // the words for tiles do not say that they read memory
-    _tile_loadconfig(&shapes);
-  }
-  JUNO_BOTH ~Squares() {
-    if (wanted_) _tile_release();
-  }
-  Squares(const Squares&) = delete;
-  Squares& operator=(const Squares&) = delete;
-
- private:
-  bool wanted_;
-};
+JUNO_BOTH void open_squares() {
+  struct {
+    uint8_t palette = 1, start = 0, none[14] = {};
+    uint16_t row_bytes[16] = {64, 64, kDepth, 64, 64};
+    uint8_t rows[16] = {kSquare, kSquare, kSquare, kDepth / 4, kDepth / 4};
+  } shapes;
+  static_assert(sizeof shapes == 64);
+  asm volatile("" : : "r"(&shapes) : "memory");  // the words for tiles do not say that they read memory
+  _tile_loadconfig(&shapes);
+}
+JUNO_BOTH void close_squares() { _tile_release(); }
 
 // to[plane][16][16]: sums of kSize products of 16 rows x, `stride` bytes apart, and a panel's bytes q, which
 // are unsigned or, of two planes, signed: w = first + 128 second.

@@ -184,7 +184,7 @@ JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, st
   const int together = count < kItemTokens ? count : kItemTokens;
   item.folded = reinterpret_cast<std::byte*>(item.sums + int64_t{kItemRows} * together * kLevels);
 #if defined(JUNO_SQUARES)
-  const Squares<(kStep<F, kBlock> < 64 ? kStep<F, kBlock> : 64)> open(count >= kSquare);
+  if (count >= kSquare) open_squares<(kStep<F, kBlock> < 64 ? kStep<F, kBlock> : 64)>();
 #endif
   for (int64_t o = first; o < last;) {
     for (item.panels = 0; item.panels < most && o < last; ++item.panels) {
@@ -197,6 +197,9 @@ JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, st
       store_item(p, item);
     }
   }
+#if defined(JUNO_SQUARES)
+  if (count >= kSquare) close_squares();
+#endif
 }
 
 }  // namespace
