@@ -60,8 +60,10 @@ void multiply(benchmark::State& state, const Isa& isa, const FormatInfo& format,
   p.tokens = shape.tokens;
   p.row_bytes = format.row_bytes(shape.k);
   p.block = format.activation_block(shape.k);
+  p.panels = of.panels;
   p.bytes = of.bytes;
   p.cell = of.cell;
+  p.times = of.times;
   const Bytes weight(p.row_bytes * p.outputs), x(sizeof(float) * p.tokens * p.k),
       y(sizeof(float) * p.tokens * p.outputs);
   fill(weight, 1);
@@ -105,8 +107,8 @@ void add_all() {
   for (const Isa& isa : isas()) {
     if (!isa.supported()) continue;
     for (const FormatInfo& format : quant::formats()) {
-      for (const Shape& shape : {Shape{4096, 2048, 1}, Shape{512, 2048, 4}, Shape{512, 2048, 256},
-                                 Shape{576, 576, 1}, Shape{576, 576, 256}}) {
+      for (const Shape& shape : {Shape{8192, 2048, 1}, Shape{2048, 2048, 2}, Shape{2048, 2048, 4},
+                                 Shape{2048, 2048, 8}, Shape{2048, 2048, 512}}) {
         const std::string name = std::string(isa.name) + "/" + format.name + "/" +
                                  std::to_string(shape.outputs) + "x" + std::to_string(shape.k) + "/" +
                                  std::to_string(shape.tokens);

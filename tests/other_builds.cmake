@@ -1,4 +1,5 @@
-# Tests of build/dev that run programs of build/asan (clang, ASan and UBSan) and build/o0 (clang, no optimisation).
+# Tests of build/dev that run programs of build/asan (clang, ASan and UBSan), build/o0 (clang, no optimisation) and
+# build/arm64 (64-bit Arm, under qemu).
 set(asan_programs base_test quant_test gguf_test tokenizer_test ops_test model_test)
 set(o0_programs base_test quant_test ops_test)
 set(fuzzers gguf tokenizer chat_template)
@@ -36,6 +37,14 @@ foreach(program IN LISTS o0_programs)
   if(TARGET ${program})
     juno_test_from(o0 o0.${program} bits tests/${room}/${program})
   endif()
+endforeach()
+
+# Every kernel and whole models on 64-bit Arm. Neon may not be missing: ctest does not see a whole program's skips.
+set(qemu qemu-aarch64 -L /usr/aarch64-linux-gnu -cpu max)
+foreach(program IN ITEMS backend/cpu/backend_cpu_test isas/isas_test)
+  get_filename_component(name ${program} NAME_WE)
+  juno_test_from(arm64 arm64.${name} bits tests/${program} ${qemu} {} --gtest_brief=1 --gtest_filter=*/neon*)
+  set_property(TEST arm64.${name} APPEND PROPERTY ENVIRONMENT JUNO_NEEDS_ISA=neon)
 endforeach()
 
 # 60 seconds of libFuzzer each. What it finds goes to build/dev/fuzz; what is worth keeping, to fuzz/corpus.

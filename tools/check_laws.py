@@ -63,7 +63,7 @@ def parameters(root):
 
 def instruction_sets(root):
     """Words of an instruction set or a GPU vendor stand only where the vocabularies are."""
-    home = re.compile(r"src/backend/(cpu/vec/|gpu/[^/]+/gpu\.h$)")
+    home = re.compile(r"src/backend/(cpu/vec/|gpu/[^/]+/(gpu|tiles)\.h$)")
     words = r"^\s*#.*(__(AVX|SSE|FMA|F16C|ARM|aarch64|x86_64|i386|riscv|CUDA|NVCC|HIP)|_M_X64|(imm|x86|arm_neon|arm_sve|xmm)\w*\.h\b|<cuda|<hip)"
     for name, text in files(root, "src"):
         if not home.match(name):

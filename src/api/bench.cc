@@ -9,7 +9,7 @@
 
 #include "api/bench_model.h"
 #include "api/host.h"
-#include "backend/backends.h"
+#include "api/placement.h"
 #include "backend/cpu/rates.h"
 #include "base/cpu_limits.h"
 #include "base/fp_env.h"
@@ -31,13 +31,18 @@ Json load_average() {
 
 std::string now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
-// Measured before and after the models: the better of both is the limit, for neighbours come and go.
+// Measured before and after the models: the better of both is the limit, for neighbours come and go. Of a
+// card only how fast its memory is.
 class Limits {
  public:
-  Limits(const std::string& isa, int threads) : isa_(isa), threads_(threads) {}
+  explicit Limits(ops::Executor& ops) : ops_(ops) {}
 
   void measure() {
-    rates_.push_back(cpu::measure_rates(isa_, threads_, host_memory().usable() / kProbeMemory));
+    if (ops_.device().memory()) {
+      rates_.push_back({.read = ops_.device().copy_rate()});
+    } else {
+      rates_.push_back(cpu::measure_rates(ops_.isa(), ops_.threads(), host_memory().usable() / kProbeMemory));
+    }
   }
   double read() const { return best(&cpu::Rates::read); }
   double multiply_add() const { return best(&cpu::Rates::multiply_add); }
@@ -59,23 +64,25 @@ class Limits {
     return most;
   }
 
-  std::string isa_;
-  int threads_;
+  ops::Executor& ops_;
   std::vector<cpu::Rates> rates_;
 };
 
 void add_shares(Json& models, const Limits& limits) {
   for (Json& model : models) {
     for (Json& test : model["tests"]) {
-      test["bandwidth_share"] = test["weight_bytes_per_second"].get<double>() / limits.read();
-      test["multiply_add_share"] = test["multiply_adds_per_second"].get<double>() / limits.multiply_add();
+      const auto share = [&](const char* rate, double limit) {
+        return limit > 0 ? Json(test[rate].get<double>() / limit) : Json();
+      };
+      test["bandwidth_share"] = share("weight_bytes_per_second", limits.read());
+      test["multiply_add_share"] = share("multiply_adds_per_second", limits.multiply_add());
     }
   }
 }
 
 Json settings(const SessionOptions& session, const BenchOptions& how) {
-  return {{"prompt", how.prompt},
-          {"decode", how.decode},
+  return {{"prompts", how.prompts},
+          {"decodes", how.decodes},
           {"depths", how.depths},
           {"batches", how.batches},
           {"repetitions", how.repetitions},
@@ -140,8 +147,8 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
   return guard([&] {
     const FpEnv mode;
     const SessionOptions& first = models.front();
-    const auto ops = take(open_backend(first.backend, {.threads = first.threads, .isa = first.isa}));
-    Limits limits(std::string(ops->isa()), ops->threads());
+    const auto ops = open_executor(first);
+    Limits limits(*ops);
     Json report = {
         {"juno_bench", kForm},
         {"date", now()},
@@ -149,7 +156,9 @@ Result<Json> bench(std::span<const SessionOptions> models, const BenchOptions& h
         {"machine",
          {{"cpu", cpu_model()},
           {"processors", cpu_limits().affinity},
+          {"backend", ops->backend()},
           {"isa", ops->isa()},
+          {"device", device_json(ops->device())},
           {"threads", ops->threads()},
           {"load_average", {{"start", load_average()}}}}},
         {"settings", settings(first, how)}};

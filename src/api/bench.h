@@ -13,7 +13,8 @@
 namespace juno::api {
 
 struct BenchOptions {
-  int64_t prompt = 512, decode = 128;         // tokens; 0: not measured
+  std::vector<int64_t> prompts = {512};       // tokens that are processed
+  std::vector<int64_t> decodes = {128};       // tokens that are decoded
   std::vector<int64_t> depths = {0, 4096};    // tokens that are in the cache before
   std::vector<int64_t> batches = {1, 8, 32};  // sequences that decode at once
   int repetitions = 5;                        // after one that is not counted

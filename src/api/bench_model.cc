@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "api/file_hash.h"
 #include "api/host.h"
 #include "api/open.h"
 #include "base/hash.h"
-#include "base/sha256.h"
 #include "quant/format_info.h"
 
 namespace juno::api {
@@ -21,8 +20,6 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr SamplingParams kSampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f};  // as in a chat
-constexpr uint64_t kHashedWhole = uint64_t{2} << 30;  // larger files would take longer than a minute to hash
-constexpr uint64_t kEnd = uint64_t{1} << 20;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -49,36 +46,6 @@ Work work_of(const model::Model& model, const std::string& activations) {
   if (format && !format->is_float) work.head = static_cast<double>(head->dims[0] * head->dims[1]);
   const double planes = activations == "int8x2" ? 2 : 1;
   return {work.layers * planes, work.head * planes};
-}
-
-void add_file(Sha256& hash, std::ifstream& in, uint64_t begin, uint64_t end) {
-  std::vector<char> buffer(kEnd);
-  in.seekg(static_cast<std::streamoff>(begin));
-  while (begin < end && in.read(buffer.data(), static_cast<std::streamsize>(std::min(kEnd, end - begin)))) {
-    hash.add({reinterpret_cast<const uint8_t*>(buffer.data()), static_cast<size_t>(in.gcount())});
-    begin += static_cast<uint64_t>(in.gcount());
-  }
-}
-
-// The file's name by its bytes, and which of them were read. A split file stands for its first part.
-Json file_hash(const SessionOptions& o) {
-  Sha256 hash;
-  if (!o.model_bytes.empty()) {
-    hash.add(o.model_bytes);
-    return {{"sha256", hash.hex()}, {"sha256_of", "the whole file"}};
-  }
-  std::ifstream in(o.model_path, std::ios::binary | std::ios::ate);
-  const auto size = static_cast<uint64_t>(std::max<std::streamoff>(in.tellg(), 0));
-  const bool whole = size <= kHashedWhole;
-  add_file(hash, in, 0, whole ? size : kEnd);
-  if (!whole) {
-    add_file(hash, in, size - kEnd, size);
-    const std::string digits = fmt::format("{}", size);
-    hash.add({reinterpret_cast<const uint8_t*>(digits.data()), digits.size()});
-  }
-  if (!in) fail(Code::kNoInput, "[api] cannot read {} for its hash", o.model_path);
-  return {{"sha256", hash.hex()},
-          {"sha256_of", whole ? "the whole file" : "the first and the last MiB and the size in decimal"}};
 }
 
 struct Test {
@@ -113,7 +80,13 @@ class ModelBench {
     for (int64_t depth : how_.depths) measure_at(depth);
     report["peak_memory"] = {{"bytes", peak_memory()},
                              {"since", restarted ? "the model was opened" : "the program started"}};
-    report["declined"] = parts_->ops->recorder().snapshot().declined_count();
+    Json devices = Json::array();
+    for (const model::Stage& s : parts_->stages)
+      devices.push_back({{"backend", s.ops->backend()},
+                         {"layers", {s.first, s.last}},
+                         {"peak_bytes", s.ops->device().peak()}});
+    report["devices"] = std::move(devices);
+    report["declined"] = parts_->snapshot().declined_count();
     report.update(file_hash(options_));
     report["tests"] = std::move(tests_);
     report["skipped"] = std::move(skipped_);
@@ -125,9 +98,9 @@ class ModelBench {
 
   std::vector<Test> tests_at(int64_t depth) const {
     std::vector<Test> tests;
-    if (how_.prompt > 0) tests.push_back({"prompt", how_.prompt, 1, depth, 1});
-    for (int64_t batch : how_.batches)
-      if (how_.decode > 0) tests.push_back({"decode", 1, how_.decode, depth, batch});
+    for (int64_t tokens : how_.prompts) tests.push_back({"prompt", tokens, 1, depth, 1});
+    for (int64_t tokens : how_.decodes)
+      for (int64_t batch : how_.batches) tests.push_back({"decode", 1, tokens, depth, batch});
     return tests;
   }
 
@@ -168,9 +141,9 @@ class ModelBench {
     const auto sequences = static_cast<int>(most([](const Test& t) { return t.batch; }));
     const int64_t context = most([](const Test& t) { return t.positions(); });
     parts_->engine.reset();  // its memory first
-    parts_->engine = take(engine::Engine::make(*parts_->model, *parts_->ops,
+    parts_->engine = take(engine::Engine::make(*parts_->model, parts_->stages,
                                                {.context = context,
-                                                .chunk = std::max(options_.chunk, sequences),
+                                                .chunk = std::max(parts_->chunk, sequences),
                                                 .sequences = sequences,
                                                 .vocab = parts_->tokenizer->size()}));
     kept_.assign(1, {});
@@ -185,7 +158,8 @@ class ModelBench {
     const uint64_t cache = engine::KvPool::bytes_per_page(layers) *
                            static_cast<uint64_t>(engine::KvPool::pages_for(t.positions())) *
                            static_cast<uint64_t>(t.batch);
-    const uint64_t memory = host_memory().usable();
+    const auto card = parts_->stages.back().ops->device().memory();
+    const uint64_t memory = card ? card->free + parts_->engine->pool().bytes() : host_memory().usable();
     std::string why;
     if (t.positions() > limit_)
       why = fmt::format("it takes {} positions, the context has {}", t.positions(), limit_);
@@ -249,13 +223,13 @@ class ModelBench {
       requests.push_back(std::move(request));
     }
     engine::Engine& engine = *parts_->engine;
-    const Snapshot before = parts_->ops->recorder().snapshot();
+    const Snapshot before = parts_->snapshot();
     const auto start = Clock::now();
     for (engine::Request& request : requests) take(engine.submit(std::move(request)));
     while (take(engine.step())) {
     }
     result.seconds = seconds_since(start);
-    result.weight_bytes = parts_->ops->recorder().snapshot().since(before).weight_bytes();
+    result.weight_bytes = parts_->snapshot().since(before).weight_bytes();
     result.sampled = sampled.value();
     if (error) throw std::move(*error);
     const int64_t stays = t.decode == 0 ? t.prompt : t.depth;

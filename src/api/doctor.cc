@@ -8,7 +8,9 @@
 #include <string>
 
 #include "api/host.h"
+#include "api/placement.h"
 #include "api/version.h"
+#include "backend/backends.h"
 #include "backend/cpu/vec/isa.h"
 #include "base/cpu_limits.h"
 
@@ -26,21 +28,38 @@ constexpr const char* kCompiler = "g++ " __VERSION__;
 struct Vendor {
   const char* name;
   const char* library;
+  const char* backend;
+  const char* built;  // what its kernels are compiled for
 };
-constexpr Vendor kVendors[] = {{"NVIDIA", "libcuda.so.1"}, {"AMD", "libamdhip64.so"}};
+constexpr Vendor kVendors[] = {{"NVIDIA", "libcuda.so.1", "cuda", "sm_90a, and sm_80 for what is newer"},
+                               {"AMD", "libamdhip64.so", "rocm", "nothing"}};
 
+bool found(const char* library) {
+  void* handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+  if (handle) dlclose(handle);
+  return handle != nullptr;
+}
+
+// What each card is, or why there is none.
 Json gpus() {
   Json list = Json::array();
   for (const Vendor& v : kVendors) {
-    void* library = dlopen(v.library, RTLD_LAZY | RTLD_LOCAL);
-    const char* error = library ? nullptr : dlerror();
-    list.push_back({{"vendor", v.name},
-                    {"library", v.library},
-                    {"found", library != nullptr},
-                    {"why", library ? fmt::format("{} is there, but this program is built without {} kernels",
-                                                  v.library, v.name)
-                                    : fmt::format("no driver ({})", error ? error : "unknown reason")}});
-    if (library) dlclose(library);
+    Json entry = {
+        {"vendor", v.name}, {"library", v.library}, {"found", found(v.library)}, {"built", v.built}};
+    const auto opened = open_backend(v.backend, {.threads = 1});
+    if (opened) {
+      const ops::Device& device = (*opened)->device();
+      const ops::DeviceInfo info = device.info();
+      const ops::CardMemory memory = device.memory().value_or(ops::CardMemory{});
+      entry["device"] = device_json(device);
+      entry["memory"] = {{"free", memory.free}, {"total", memory.total}};
+      entry["why"] = fmt::format("{} ({}), driver {}, {:.1f} of {:.1f} GB free, kernels {:.12} built for {}",
+                                 info.name, info.target, info.driver, static_cast<double>(memory.free) / 1e9,
+                                 static_cast<double>(memory.total) / 1e9, info.kernels_sha256, v.built);
+    } else {
+      entry["why"] = opened.error().message;
+    }
+    list.push_back(std::move(entry));
   }
   return list;
 }

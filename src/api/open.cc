@@ -5,19 +5,12 @@
 #include <map>
 
 #include "api/named.h"
-#include "backend/backends.h"
 #include "gguf/types.h"
 
 namespace juno::api {
 namespace {
 
 constexpr int64_t kDefaultContext = 4096;
-
-ops::Activations profile(const std::string& name) {
-  if (name == "int8") return ops::Activations::kInt8;
-  if (name == "int8x2") return ops::Activations::kInt8x2;
-  fail(Code::kUsage, "[api] activations \"{}\": known are int8 and int8x2", name);
-}
 
 // The type that holds most bytes of the weights.
 std::string main_type(const gguf::Reader& file) {
@@ -41,10 +34,16 @@ Info describe(const Opened& parts, const SessionOptions& options) {
             .trained_context = config.trained_context,
             .vocab = parts.tokenizer->size(),
             .layers = config.layers,
-            .backend = std::string(parts.ops->backend()),
-            .isa = std::string(parts.ops->isa()),
-            .activations = options.activations,
-            .threads = parts.ops->threads()};
+            .activations = options.activations};
+  for (const model::Stage& stage : parts.stages) {
+    const char* joint = info.backend.empty() ? "" : "+";
+    info.backend += joint + std::string(stage.ops->backend());
+    info.isa += joint + std::string(stage.ops->isa());
+    info.threads = std::max(info.threads, stage.ops->threads());
+    const size_t at = info.devices.size();
+    info.devices.push_back({std::string(stage.ops->backend()), stage.ops->device().info().name, stage.first,
+                            stage.last, parts.estimates[at].total()});
+  }
   if (const gguf::Value* name = file.metadata().find("general.name"))
     info.name = name->as<std::string>().value_or("");
   for (const gguf::TensorInfo& t : file.tensors()) {
@@ -55,13 +54,19 @@ Info describe(const Opened& parts, const SessionOptions& options) {
 
 }  // namespace
 
+Snapshot Opened::snapshot() const {
+  Snapshot sum = stages.front().ops->snapshot();
+  for (size_t i = 1; i < stages.size(); ++i) sum = sum.plus(stages[i].ops->snapshot());
+  return sum;
+}
+
 gguf::Reader open_file(const SessionOptions& o) {
   if (o.model_bytes.empty()) return take(gguf::Reader::open(o.model_path, o.log));
   return take(gguf::Reader::open_memory(o.model_bytes, o.model_path, o.log));
 }
 
 Opened open_parts(const SessionOptions& options) {
-  if (options.chunk < 1) fail(Code::kUsage, "[api] a chunk of {} tokens: at least 1", options.chunk);
+  if (options.chunk < 0) fail(Code::kUsage, "[api] a chunk of {} tokens: at least 1", options.chunk);
   Opened parts;
   gguf::Reader file = open_file(options);
   const int64_t trained = take(model::check_model(file, 0, Log{})).trained_context;
@@ -69,17 +74,20 @@ Opened open_parts(const SessionOptions& options) {
   const Log log = named(options.log, file.name());
   parts.tokenizer = std::make_unique<tokenizer::Tokenizer>(
       take(named(tokenizer::Tokenizer::load(file.metadata(), log), file.name())));
-  parts.ops = take(open_backend(options.backend, {.threads = options.threads,
-                                                  .isa = options.isa,
-                                                  .activations = profile(options.activations),
-                                                  .log = options.log}));
+  Placement placement = place(file, context, options);
+  parts.executors = std::move(placement.executors);
+  parts.stages = std::move(placement.stages);
+  parts.estimates = std::move(placement.estimates);
+  std::vector<ops::Device*> devices;  // of each layer
+  for (const model::Stage& s : parts.stages)
+    devices.insert(devices.end(), static_cast<size_t>(s.last - s.first), &s.ops->device());
   parts.model = std::make_unique<model::Model>(
-      take(model::load_model(std::move(file), context, parts.ops->device(), options.log)));
+      take(model::load_model(std::move(file), context, std::move(devices), options.log)));
   take(named(parts.tokenizer->fit_embedding(parts.model->config.vocab, log), parts.model->file.name()));
   parts.prompt = std::make_unique<Prompt>(parts.model->file, *parts.tokenizer, options.chat_template, log);
-  parts.chunk = static_cast<int>(std::min<int64_t>(options.chunk, context));
+  parts.chunk = placement.chunk;
   parts.engine = take(
-      engine::Engine::make(*parts.model, *parts.ops,
+      engine::Engine::make(*parts.model, parts.stages,
                            {.context = context, .chunk = parts.chunk, .vocab = parts.tokenizer->size()}));
   parts.info = describe(parts, options);
   return parts;

@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 
+#include "api/placement.h"
 #include "api/prompt.h"
 #include "api/session.h"
 #include "engine/engine.h"
@@ -14,13 +15,17 @@ namespace juno::api {
 
 // In the order in which they need each other.
 struct Opened {
-  std::unique_ptr<ops::Executor> ops;
+  std::vector<std::unique_ptr<ops::Executor>> executors;
+  std::vector<model::Stage> stages;
+  std::vector<Estimate> estimates;  // of each stage
   std::unique_ptr<model::Model> model;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   std::unique_ptr<Prompt> prompt;
   std::unique_ptr<engine::Engine> engine;
   Info info;
   int chunk = 0;
+
+  Snapshot snapshot() const;  // over all stages
 };
 
 // Both throw Error.

@@ -33,18 +33,19 @@ double nll(std::span<const float> logits, int32_t id) {
 // Splits time and bytes of weights between prefill and decode.
 class Meter {
  public:
-  explicit Meter(const Recorder& recorder) : recorder_(recorder), before_(recorder.snapshot()) {}
+  explicit Meter(const Opened& parts) : parts_(parts), before_(parts.snapshot()) {}
 
   void first_token() { prefill(stats_); }
   Stats done(const Finish& finish) {
     if (!prefilled_) prefill(stats_);
-    const Snapshot all = recorder_.snapshot().since(before_);
+    const Snapshot all = parts_.snapshot().since(before_);
     stats_.prompt_tokens = finish.prompt_tokens;
     stats_.cached_tokens = finish.cached_tokens;
     stats_.new_tokens = finish.new_tokens;
     stats_.decode_seconds = seconds_since(start_) - stats_.prefill_seconds;
     stats_.decode_bytes = all.weight_bytes() - stats_.prefill_bytes;
     stats_.declined = all.declined_count();
+    stats_.traffic = all.traffic;
     return stats_;
   }
 
@@ -52,10 +53,10 @@ class Meter {
   void prefill(Stats& stats) {
     prefilled_ = true;
     stats.prefill_seconds = seconds_since(start_);
-    stats.prefill_bytes = recorder_.snapshot().since(before_).weight_bytes();
+    stats.prefill_bytes = parts_.snapshot().since(before_).weight_bytes();
   }
 
-  const Recorder& recorder_;
+  const Opened& parts_;
   const Snapshot before_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   bool prefilled_ = false;
@@ -71,6 +72,10 @@ void add(Stats& total, const Stats& s) {
   total.prefill_bytes += s.prefill_bytes;
   total.decode_bytes += s.decode_bytes;
   total.declined += s.declined;
+  total.traffic.launches += s.traffic.launches;
+  total.traffic.failures += s.traffic.failures;
+  total.traffic.written += s.traffic.written;
+  total.traffic.read += s.traffic.read;
 }
 
 }  // namespace
@@ -111,6 +116,7 @@ const Info& Session::info() const { return parts_->info; }
 const tokenizer::Tokenizer& Session::tokenizer() const { return *parts_->tokenizer; }
 const tokenizer::ChatTemplate* Session::chat_template() const { return parts_->prompt->chat_template(); }
 Stats Session::total() const { return parts_->total; }
+Snapshot Session::counters() const { return parts_->snapshot(); }
 
 Result<void> Session::chat_ready() const {
   if (const auto& fault = parts_->prompt->fault()) return tl::unexpected(*fault);
@@ -163,7 +169,7 @@ Result<Reply> Session::generate(std::vector<int32_t> ids, const Generation& how,
            info().context);
     }
     engine::ReplyText text(tokenizer(), how.stop, on_text);
-    Meter meter(parts_->ops->recorder());
+    Meter meter(*parts_);
     Reply reply;
     const auto ends = tokenizer().end_tokens();
     Request request{.prompt = std::move(ids),
@@ -232,7 +238,7 @@ void Session::evaluate_alone(Request request, int chunk) {
   engine.release(parts_->kept);
   take(engine.set_chunk(tokens, static_cast<int>(std::min<size_t>(request.logits_at.size(), tokens))));
   bool cancelled = false;
-  Meter meter(parts_->ops->recorder());
+  Meter meter(*parts_);
   request.on_finish = [&](Finish& finish) {
     cancelled = finish.reason == FinishReason::kCancelled;
     add(parts_->total, meter.done(finish));

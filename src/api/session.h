@@ -13,6 +13,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/recorder.h"
+#include "base/thread_pool.h"
 #include "engine/sampling.h"
 #include "engine/sequence.h"
 
@@ -32,10 +34,13 @@ struct SessionOptions {
       model_bytes;      // a file in memory instead, aligned to 8, kept by the caller; model_path names it
   int64_t context = 0;  // positions; 0: what the model was trained for, at most 4096
   int threads = 0;      // 0: as many as this process may use
-  std::string backend = "cpu";       // a name of backend/backends.cc
+  std::string backend = "cpu";       // a name of backend/backends.cc, "cuda:1" for a second card, or "auto"
+  std::string gpu_layers;            // that the card takes, the last ones: a number, "all", "auto" (also "")
+  std::vector<double> gpu_split;     // shares of several cards in those layers; empty: one card
   std::string isa;                   // "": the best one
   std::string activations = "int8";  // or int8x2 (docs/numerics.md §2)
-  int chunk = 64;                    // prompt tokens of one forward pass; never changes a bit
+  std::shared_ptr<ThreadPool> pool;  // the CPU's, shared by several sessions; null: this session's own
+  int chunk = 0;                     // prompt tokens of one forward pass; 0: what suits the device
   std::string chat_template;         // a built-in name or a file; "": the model's own
   Log log;
 };
@@ -47,8 +52,16 @@ struct Info {
   int64_t context = 0, trained_context = 0;
   int32_t vocab = 0;
   int layers = 0;
-  std::string backend, isa, activations;
+  std::string backend, isa, activations;  // of several devices joined by "+"
   int threads = 0;
+
+  // Layers [first, last) run here. estimate: bytes it was to hold, weights that stay in the file not counted.
+  struct Device {
+    std::string backend, name;
+    int first = 0, last = 0;
+    uint64_t estimate = 0;
+  };
+  std::vector<Device> devices;
 };
 
 struct Message {
@@ -66,6 +79,7 @@ struct Stats {
   double prefill_seconds = 0, decode_seconds = 0;
   uint64_t prefill_bytes = 0, decode_bytes = 0;  // of weights, read
   uint64_t declined = 0;                         // operations that ran elsewhere than asked
+  Traffic traffic;                               // of the devices
 };
 
 struct Reply {
@@ -132,6 +146,8 @@ class Session {
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
   Stats total() const;  // since open()
+  // What ran since open(), operation by operation, and what ran elsewhere than asked, over all devices.
+  Snapshot counters() const;
   // Of a context of this many positions.
   Memory memory(int64_t context) const;
   // Nothing runs and no page of the cache is lost. An error is a defect of this program.

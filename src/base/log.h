@@ -9,7 +9,7 @@
 
 namespace juno {
 
-enum class Level { kDebug, kInfo, kWarning };
+enum class Level { kDebug, kInfo, kNotice, kWarning };  // notice: no fault, but everybody should know
 
 struct Log {
   std::function<void(Level, const std::string&)> sink;
@@ -17,6 +17,10 @@ struct Log {
   template <class... Args>
   void warn(fmt::format_string<Args...> text, Args&&... args) const {
     if (sink) sink(Level::kWarning, fmt::format(text, std::forward<Args>(args)...));
+  }
+  template <class... Args>
+  void notice(fmt::format_string<Args...> text, Args&&... args) const {
+    if (sink) sink(Level::kNotice, fmt::format(text, std::forward<Args>(args)...));
   }
   template <class... Args>
   void info(fmt::format_string<Args...> text, Args&&... args) const {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/math_double.h"
+#include "base/sin_cos.h"
 
 namespace juno::f64 {
 namespace {
@@ -83,54 +84,9 @@ Twin log_twin(double x) {
   return {hi, lost + fma(static_cast<double>(e), kLn2Lo, fma(s * z, polynomial(kLog, z), 2.0 * s_lo))};
 }
 
-constexpr double kHalfPi1 = 0x1.921fb54442d18p0;
-constexpr double kHalfPi2 = 0x1.1a62633145c07p-54;
-constexpr double kHalfPi3 = -0x1.f1976b7ed8fbcp-110;
-
-// -1/3!, 1/5!, … and 1/4!, -1/6!, …
-constexpr double kSin[] = {-1.0 / 6,        1.0 / 120,        -1.0 / 5040,          1.0 / 362880,
-                           -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000};
-constexpr double kCos[] = {
-    1.0 / 24,        -1.0 / 720,         1.0 / 40320,          -1.0 / 3628800,
-    1.0 / 479001600, -1.0 / 87178291200, 1.0 / 20922789888000, -1.0 / 6402373705728000};
-
-// r.hi + r.lo within a hair of [-pi/4, pi/4]
-double sin_kernel(Twin r) {
-  const double z = r.hi * r.hi;
-  return r.hi + fma(r.hi * z, polynomial(kSin, z), fma(-0.5 * z, r.lo, r.lo));
-}
-
-double cos_kernel(Twin r) {
-  const double z = r.hi * r.hi;
-  const double half = 0.5 * z;
-  const double head = 1.0 - half;
-  const double lost = (1.0 - head) - half;
-  return head + fma(z * z, polynomial(kCos, z), fma(-r.hi, r.lo, fma(-0.5, fma(r.hi, r.hi, -z), lost)));
-}
-
 }  // namespace
 
-SinCos sin_cos(double x) {
-  const double turns = x * 0x1.45f306dc9c883p-1;  // quarter turns
-  const double n = rne(turns);
-  const double a = fma(-n, kHalfPi1, x);  // exact
-  const double b = n * kHalfPi2;
-  const double b_lo = fma(n, kHalfPi2, -b);
-  const double hi = a - b;
-  const Twin r = {hi, ((a - hi) - b) - fma(n, kHalfPi3, b_lo)};
-  const double s = sin_kernel(r);
-  const double c = cos_kernel(r);
-  switch (rne_int(turns) & 3) {
-    case 0:
-      return {s, c};
-    case 1:
-      return {c, -s};
-    case 2:
-      return {-s, -c};
-    default:
-      return {-c, s};
-  }
-}
+SinCos sin_cos(double x) { return sin_cos_text(x); }
 
 double exp(double x) { return exp_twin({x, 0.0}); }
 

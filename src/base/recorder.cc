@@ -17,6 +17,15 @@ void Recorder::count(int op, uint64_t weight_bytes, uint64_t moved_bytes) {
   add(row.moved_bytes, moved_bytes);
 }
 
+void Recorder::repeat(const Snapshot& counts) {
+  for (size_t i = 0; i < counts.ops.size(); ++i) {
+    add(ops_[i].calls, counts.ops[i].calls);
+    add(ops_[i].weight_bytes, counts.ops[i].weight_bytes);
+    add(ops_[i].moved_bytes, counts.ops[i].moved_bytes);
+  }
+  for (const Declined& event : counts.declined) declined(event);
+}
+
 void Recorder::failed(int op) { add(ops_[op].failures, 1); }
 
 void Recorder::declined(const Declined& event) {
@@ -80,7 +89,35 @@ Snapshot Snapshot::since(const Snapshot& before) const {
   }
   std::erase_if(d.declined, [](const Declined& event) { return event.count == 0; });
   d.declined_unlisted -= before.declined_unlisted;
+  d.traffic.launches -= before.traffic.launches;
+  d.traffic.failures -= before.traffic.failures;
+  d.traffic.written -= before.traffic.written;
+  d.traffic.read -= before.traffic.read;
   return d;
+}
+
+Snapshot Snapshot::plus(const Snapshot& other) const {
+  assert(ops.size() == other.ops.size());
+  Snapshot sum = *this;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    sum.ops[i].calls += other.ops[i].calls;
+    sum.ops[i].failures += other.ops[i].failures;
+    sum.ops[i].weight_bytes += other.ops[i].weight_bytes;
+    sum.ops[i].moved_bytes += other.ops[i].moved_bytes;
+    sum.ops[i].nanoseconds += other.ops[i].nanoseconds;
+  }
+  for (const Declined& there : other.declined) {
+    const auto known =
+        std::ranges::find_if(sum.declined, [&](const Declined& d) { return d.same_as(there); });
+    if (known != sum.declined.end()) known->count += there.count;
+    else sum.declined.push_back(there);
+  }
+  sum.declined_unlisted += other.declined_unlisted;
+  sum.traffic.launches += other.traffic.launches;
+  sum.traffic.failures += other.traffic.failures;
+  sum.traffic.written += other.traffic.written;
+  sum.traffic.read += other.traffic.read;
+  return sum;
 }
 
 }  // namespace juno

@@ -33,16 +33,25 @@ struct Declined {
   }
 };
 
+// What a device was given to do, and what crossed the border to it.
+struct Traffic {
+  uint64_t launches = 0, failures = 0;  // of kernels, or of graphs of them
+  uint64_t written = 0, read = 0;       // bytes to the device, and from it
+};
+
 struct Snapshot {
   std::vector<OpCount> ops;
   std::vector<Declined> declined;
   uint64_t declined_unlisted = 0;  // those for which the list had no room
+  Traffic traffic;                 // filled in by who knows the device (Executor::snapshot)
 
   uint64_t weight_bytes() const;  // over all ops
   uint64_t declined_count() const;
   uint64_t failures() const;
   // What happened between `before` and this one.
   Snapshot since(const Snapshot& before) const;
+  // What happened here and there, of recorders with the same operations.
+  Snapshot plus(const Snapshot& other) const;
 };
 
 class Recorder {
@@ -55,6 +64,8 @@ class Recorder {
   void count(int op, uint64_t weight_bytes, uint64_t moved_bytes);
   void moved(int op, uint64_t bytes) { add(ops_[op].moved_bytes, bytes); }
   void failed(int op);
+  // Adds what a snapshot's difference says once more.
+  void repeat(const Snapshot& counts);
   void declined(const Declined& event);
 
   void set_timing(bool on) { timing_ = on; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fixed set of threads that share out the items of a loop. The caller is one of them; a loop allocates
-// nothing.
+// nothing. Several callers take turns, so that those who share a pool never use more threads than it has.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -11,8 +12,8 @@ namespace juno {
 
 class ThreadPool {
  public:
-  // Throws Error when the system gives no more threads. `threads` counts the caller. With more threads than
-  // `processors` nobody spins: it would only keep another thread of the pool from running.
+  // Throws Error when the system gives no more threads. `threads` counts the caller. When `processors` are
+  // named, threads beyond them sleep until the end: they would only keep each other from running.
   explicit ThreadPool(int threads, int processors = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -21,7 +22,8 @@ class ThreadPool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Calls body(item, thread) once for each item of [0, items), in no order, on threads 0 … threads()-1, and
-  // returns when all are done. The body must not throw, nor start another loop. One caller at a time.
+  // returns when all are done. The body must not throw, nor start another loop. Of two callers at once the
+  // second waits until the first one's loop has ended; thread 0 is always the caller.
   template <class Body>
   void parallel_for(int items, Body&& body) {
     if (items == 1 || workers_.empty()) {
@@ -39,17 +41,20 @@ class ThreadPool {
  private:
   using Call = void (*)(void* context, int item, int thread);
   void run(int items, Call call, void* context);
+  int changed(std::atomic<int>& value, int old) const;
   bool work(int thread);
   void serve(int thread);
   void stop();
 
   static constexpr int kStop = -1;
   std::vector<std::thread> workers_;
-  int spins_;
+  const bool spins_;
+  std::atomic<int> tickets_ = 0, turn_ = 0;  // of callers: whose ticket equals the turn may run a loop
   // Written by the caller while unclaimed_ and unfinished_ are 0; read only by who has claimed an item.
   Call call_ = nullptr;
   void* context_ = nullptr;
   int items_ = 0;
+  std::atomic<bool> over_ = false;
   alignas(64) std::atomic<int> unclaimed_ = 0;  // items nobody has taken yet, or kStop
   alignas(64) std::atomic<int> unfinished_ = 0;
 };

@@ -27,7 +27,9 @@ std::string spread(const Json& series) {
   return fmt::format("{} ({}–{})", figure(number(series.at("median"))), figure(number(series.at("min"))),
                      figure(number(series.at("max"))));
 }
-std::string share(const Json& value) { return fmt::format("{:.1f} %", 100 * number(value)); }
+std::string share(const Json& value) {
+  return value.is_null() ? "–" : fmt::format("{:.1f} %", 100 * number(value));
+}
 
 // Columns as wide as their widest cell; counted in characters, for a dash has three bytes.
 size_t width(const std::string& cell) {
@@ -125,11 +127,16 @@ std::string csv_cell(const Json& value) {
 
 std::string bench_markdown(const Json& report) {
   const Json &machine = report.at("machine"), &limits = machine.at("limits");
+  const Json device = machine.value("device", Json());
+  const std::string where = device.is_null()
+                                ? fmt::format("{}, {}, {} threads", text(machine.at("cpu")),
+                                              text(machine.at("isa")), whole(machine.at("threads")))
+                                : fmt::format("{} ({}) in {}", text(device.at("name")),
+                                              text(machine.at("isa")), text(machine.at("cpu")));
   std::string out =
-      fmt::format("juno {}, numerics {}, {}, activations {}\n{}, {}, {} threads\n",
-                  text(report.at("versions").at("juno")), report.at("versions").at("numerics").get<int>(),
-                  text(report.at("date")), text(report.at("settings").at("activations")),
-                  text(machine.at("cpu")), text(machine.at("isa")), whole(machine.at("threads")));
+      fmt::format("juno {}, numerics {}, {}, activations {}\n{}\n", text(report.at("versions").at("juno")),
+                  report.at("versions").at("numerics").get<int>(), text(report.at("date")),
+                  text(report.at("settings").at("activations")), where);
   out += fmt::format("limits: memory {} GB/s, 8-bit multiply-adds {} G/s; load average {}\n",
                      figure(number(limits.at("read_bytes_per_second")) / 1e9),
                      figure(number(limits.at("multiply_adds_per_second")) / 1e9), load_averages(machine));

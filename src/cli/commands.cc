@@ -12,6 +12,7 @@ namespace juno::cli {
   X(logits, "", "Print the logits that a model gives for token ids")             \
   X(perplexity, "", "Measure how well a model predicts a text")                  \
   X(bench, "", "Measure how fast models run here")                               \
+  X(gate, "", "Prove that a GPU computes the bits that the CPU does")            \
   X(doctor, "", "Show what this machine offers and what stands in the way")
 
 #define X(name, alias, help) Run add_##name(CLI::App&);

@@ -48,7 +48,7 @@ int one_turn(api::Session& session, const Options& o, const Conversation& conver
       take(o.no_chat ? session.complete(conversation.messages.back().content, o.generation, on_text)
                      : session.chat(conversation.messages, o.generation, on_text));
   if (o.json) {
-    const auto json = reply_json(reply, session.info(), o.generation.sampling.seed);
+    const auto json = reply_json(reply, session, o.generation.sampling.seed);
     print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   } else {
     print("\n");

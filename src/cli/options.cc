@@ -26,6 +26,15 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
+CLI::Validator gpu_layers_check() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (text == "all" || text == "auto" || parse_number<uint16_t>(text)) return "";
+        return fmt::format("\"{}\" is not a number of layers, all or auto", text);
+      },
+      "N|all|auto");
+}
+
 constexpr int64_t kMany = int64_t{1} << 40;
 
 }  // namespace
@@ -59,21 +68,44 @@ void add_model_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--isa", o.session.isa, "Instruction set of the kernels; without it, the best this CPU has")
       ->check(CLI::IsMember(api::instruction_sets()));
   app.add_option("--chunk", o.session.chunk,
-                 "Prompt tokens of one forward pass: more take more memory, never another result")
-      ->transform(in_range(int64_t{1}, int64_t{4096}));
+                 "Prompt tokens of one forward pass, 0: 64, with a GPU 512; more take more memory, never "
+                 "another result")
+      ->transform(in_range(int64_t{0}, int64_t{4096}));
   auto* cpu = app.add_flag("--cpu", o.cpu, "Run on the CPU");
   app.add_flag("--gpu", o.gpu, "Run on a GPU, or end with status 69 and the reason")->excludes(cpu);
+  app.add_option("--gpu-layers", o.session.gpu_layers,
+                 "How many layers a GPU takes, the last ones: a number, all, or auto for as many as fit")
+      ->check(gpu_layers_check())
+      ->excludes(cpu);
+  app.add_option("--gpu-split", o.gpu_split,
+                 "Shares of several GPUs in those layers, as 3,1; without it, one GPU is used")
+      ->excludes(cpu);
+}
+
+std::string backend_of(const ModelOptions& options) {
+  const bool card = options.gpu || !options.session.gpu_layers.empty() || !options.gpu_split.empty();
+  return options.cpu ? "cpu" : card ? "cuda" : "auto";
+}
+
+api::SessionOptions ModelOptions::opened(const Log& log) const {
+  api::SessionOptions o = session;
+  o.model_path = model_path;
+  o.log = log;
+  o.backend = backend_of(*this);
+  if (!gpu_split.empty())
+    for (int64_t share : parse_numbers(gpu_split, "--gpu-split")) {
+      if (share < 0 || share > 1000) fail(Code::kUsage, "[cli] --gpu-split: {} is not in 0 to 1000", share);
+      o.gpu_split.push_back(static_cast<double>(share));
+    }
+  if (model_path.empty()) {
+    o.model_path = kDemoModelName;
+    o.model_bytes = demo_model();
+  }
+  return o;
 }
 
 std::unique_ptr<api::Session> open_session(const ModelOptions& options, const Log& log) {
-  api::SessionOptions session = options.session;
-  session.model_path = options.model_path;
-  session.log = log;
-  if (options.model_path.empty()) {
-    session.model_path = kDemoModelName;
-    session.model_bytes = demo_model();
-  }
-  if (options.gpu) session.backend = "cuda";
+  const api::SessionOptions session = options.opened(log);
   explain_bus_errors(session.model_path);
   return take(api::Session::open(session));
 }

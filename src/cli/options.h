@@ -19,7 +19,14 @@ struct ModelOptions {
   std::string model_path;  // "": the demo model inside this program
   api::SessionOptions session;
   bool cpu = false, gpu = false;
+  std::string gpu_split;
+
+  // All of it, the demo model where no file is named.
+  api::SessionOptions opened(const Log& log) const;
 };
+// The backend that --cpu and --gpu stand for; without either, "auto".
+std::string backend_of(const ModelOptions& options);
+
 void add_model_options(CLI::App& app, ModelOptions& options);
 std::unique_ptr<api::Session> open_session(const ModelOptions& options, const Log& log);
 

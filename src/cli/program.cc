@@ -162,6 +162,7 @@ void tell(const std::string& line) {
 Log stderr_log(bool verbose, bool quiet) {
   return {[=](Level level, const std::string& text) {
     if (level == Level::kWarning) tell("warning: " + printable(text));
+    else if (level == Level::kNotice && !quiet) tell(printable(text));
     else if (verbose && !quiet) tell(printable(text));
   }};
 }

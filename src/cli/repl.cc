@@ -258,6 +258,10 @@ void Repl::stats(const std::string&) {
                    human_bytes(memory.weights), human_bytes(memory.kv), i.context));
   tell(fmt::format("  ran on     {} {}, {} threads, activations {}; {} operations elsewhere", i.backend,
                    i.isa, i.threads, i.activations, s.declined));
+  if (s.traffic.launches > 0) tell("  device     " + traffic_text(s));
+  for (const Declined& d : session_.counters().declined)
+    tell(fmt::format("  elsewhere  {} {} of {} in {}, {} times: {}", d.op, d.type, fmt::join(d.shape, "×"),
+                     d.stage, d.count, d.reason));
 }
 
 void Repl::exit(const std::string&) { done_ = true; }

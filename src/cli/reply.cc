@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/counters.h"
 #include "cli/command.h"
 #include "cli/format.h"
 
@@ -18,7 +20,25 @@ double decode_rate(const api::Stats& s) {
   return per_second(static_cast<double>(s.new_tokens - 1), s.decode_seconds);
 }
 
+int64_t tokens_of(const api::Stats& s) {
+  return std::max<int64_t>(1, s.prompt_tokens - s.cached_tokens + s.new_tokens);
+}
+
 }  // namespace
+
+std::string traffic_text(const api::Stats& s) {
+  const auto per_token = [tokens = tokens_of(s)](uint64_t n) {
+    return static_cast<double>(n) / static_cast<double>(tokens);
+  };
+  const Traffic& t = s.traffic;
+  std::string text =
+      fmt::format("{} launches ({:.1f} a token), {} to the device, {} from it ({} and {} a token)",
+                  t.launches, per_token(t.launches), human_bytes(t.written), human_bytes(t.read),
+                  human_bytes(static_cast<uint64_t>(per_token(t.written))),
+                  human_bytes(static_cast<uint64_t>(per_token(t.read))));
+  if (t.failures > 0) text += fmt::format(", {} launches FAILED", t.failures);
+  return text;
+}
 
 void show(std::string_view piece) { print(isatty(STDOUT_FILENO) ? harmless(piece) : std::string(piece)); }
 
@@ -38,13 +58,20 @@ std::string end_line(const api::Reply& reply, const api::Info& info) {
                       s.prefill_seconds);
   line += fmt::format(" · {} {}, {} thread{} · {} operations elsewhere", info.backend, info.isa, info.threads,
                       info.threads == 1 ? "" : "s", s.declined);
+  if (s.traffic.launches > 0) line += " · " + traffic_text(s);
   if (reply.reason == api::FinishReason::kLength) line += " · cut at the limit of tokens";
   if (reply.reason == api::FinishReason::kCancelled) line += " · interrupted";
   return line;
 }
 
-nlohmann::ordered_json reply_json(const api::Reply& reply, const api::Info& info, uint64_t seed) {
+nlohmann::ordered_json reply_json(const api::Reply& reply, const api::Session& session, uint64_t seed) {
   const api::Stats& s = reply.stats;
+  const api::Info& info = session.info();
+  auto device = api::traffic_json(s.traffic);
+  const auto tokens = static_cast<double>(tokens_of(s));
+  device["per_token"] = {{"launches", static_cast<double>(s.traffic.launches) / tokens},
+                         {"bytes_written", static_cast<double>(s.traffic.written) / tokens},
+                         {"bytes_read", static_cast<double>(s.traffic.read) / tokens}};
   return {{"text", reply.text},
           {"ids", reply.ids},
           {"finish_reason", reason_text(reply.reason)},
@@ -59,6 +86,8 @@ nlohmann::ordered_json reply_json(const api::Reply& reply, const api::Info& info
           {"threads", info.threads},
           {"activations", info.activations},
           {"declined", s.declined},
+          {"declined_operations", api::declined_json(session.counters())},
+          {"device", std::move(device)},
           {"seed", seed}};
 }
 

@@ -12,8 +12,12 @@ std::string end_line(const api::Reply& reply, const api::Info& info);
 
 // {text, ids, finish_reason, prompt_tokens, cached_tokens, tokens, seconds: {prefill, decode},
 // tokens_per_second,
-//  weight_bytes_per_second, backend, isa, threads, activations, declined, seed}
-nlohmann::ordered_json reply_json(const api::Reply& reply, const api::Info& info, uint64_t seed);
+//  weight_bytes_per_second, backend, isa, threads, activations, declined, declined_operations, device:
+//  {launches, launch_failures, bytes_written, bytes_read, per_token}, seed}
+nlohmann::ordered_json reply_json(const api::Reply& reply, const api::Session& session, uint64_t seed);
+
+// What devices were given to do, and what crossed the border to them.
+std::string traffic_text(const api::Stats& stats);
 
 // A piece of a reply to stdout. On a terminal its control characters are shown, not obeyed.
 void show(std::string_view piece);

@@ -3,21 +3,48 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/fp_env.h"
+#include "base/portable.h"
 
 namespace juno::engine {
 namespace {
 
+// Looks at all of them: without a way out the loop is one of vectors.
 bool all_finite(std::span<const float> values) {
-  return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+  constexpr uint32_t kExponent = 0x7f800000;
+  int odd = 0;
+  for (float v : values) odd |= (bits_of(v) & kExponent) == kExponent;
+  return odd == 0;
+}
+
+// Whether the row's token continues its sequence.
+bool samples(const Row& row) {
+  const Sequence& s = *row.piece.sequence;
+  return row.position + 1 == static_cast<int64_t>(s.tokens.size()) && row.position + 1 < s.limit;
+}
+
+bool wants_logits(const Row& row) {
+  const Request& r = row.piece.sequence->request;
+  const auto& at = r.logits_at;
+  return r.on_logits &&
+         ((r.every_logits && samples(row)) || std::binary_search(at.begin(), at.end(), row.position));
+}
+
+// Whether all that is wanted of a row's logits is where the greatest of them stands.
+bool needs_only_the_best(const Row& row) {
+  return samples(row) && !wants_logits(row) && plain_greedy(row.piece.sequence->request.sampling);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, ops::Executor& ops,
+                                             const EngineOptions& options) {
+  return make(model, std::vector<model::Stage>{{&ops, 0, model.config.layers}}, options);
+}
+
+Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, std::vector<model::Stage> stages,
                                              const EngineOptions& options) {
   return guard([&] {
     if (options.context < 1 || options.chunk < options.sequences || options.sequences < 1) {
@@ -31,10 +58,13 @@ Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, ops::Exe
     engine->rows_ = model.config.vocab;
     const std::vector<ops::KvShape> layers(static_cast<size_t>(model.config.layers), model.config.kv_shape());
     const int pages = KvPool::pages_for(options.context) * options.sequences;
-    engine->pool_ = take(KvPool::make(ops.device(), layers, pages));
+    std::vector<ops::Device*> devices;
+    for (const model::Stage& s : stages)
+      devices.insert(devices.end(), static_cast<size_t>(s.last - s.first), &s.ops->device());
+    engine->pool_ = take(KvPool::make(std::move(devices), layers, pages));
     const Limits limits{.tokens = options.chunk, .sequences = options.sequences};
     engine->scheduler_ = std::make_unique<Scheduler>(*engine->pool_, limits);
-    engine->runner_ = take(Runner::make(model, ops, *engine->pool_, limits));
+    engine->runner_ = take(Runner::make(model, std::move(stages), *engine->pool_, limits));
     engine->sampler_ = std::make_unique<Sampler>(engine->options_.vocab);
     return engine;
   });
@@ -103,27 +133,31 @@ Result<bool> Engine::step() {
   if (pieces.empty()) return scheduler_->idle() ? Result<bool>(false) : abandon(starved());
   if (Result<void> ran = runner_->run(pieces); !ran) return abandon(std::move(ran.error()));
   for (const Piece& piece : pieces) piece.sequence->stored += piece.count;
-  for (size_t i = 0; i < runner_->rows().size(); ++i)
-    receive(runner_->rows()[i], runner_->logits(static_cast<int>(i)));
+  best_ = {};
+  if (std::ranges::any_of(runner_->rows(), needs_only_the_best)) best_ = runner_->greedy(options_.vocab);
+  for (size_t i = 0; i < runner_->rows().size(); ++i) receive(static_cast<int>(i));
   for (const Piece& piece : pieces) conclude(piece);
   return true;
 }
 
 // A row of logits to whom it belongs: the one who asked for the position, the sampler, or both.
-void Engine::receive(const Row& row, std::span<const float> logits) {
+void Engine::receive(int index) {
+  const Row& row = runner_->rows()[static_cast<size_t>(index)];
   Sequence& s = *row.piece.sequence;
   if (s.state == State::kDone || s.broken) return;
+  if (!best_.empty() && needs_only_the_best(row))
+    return accept(s, row, {.id = best_[static_cast<size_t>(index)]});
+  const std::span<const float> logits = runner_->logits(index);
   if (!all_finite(logits)) {
     s.broken = true;
     return;
   }
-  const auto& at = s.request.logits_at;
-  if (s.request.on_logits && std::binary_search(at.begin(), at.end(), row.position)) {
-    s.request.on_logits(row.position, logits);
-  }
-  const bool newest = row.position + 1 == static_cast<int64_t>(s.tokens.size());
-  if (s.state == State::kDone || !newest || row.position + 1 >= s.limit) return;
-  const Pick pick = sampler_->pick(s.request.sampling, logits, s.tokens, row.position + 1);
+  if (wants_logits(row)) s.request.on_logits(row.position, logits);
+  if (s.state == State::kDone || !samples(row)) return;
+  accept(s, row, sampler_->pick(s.request.sampling, logits, s.tokens, row.position + 1));
+}
+
+void Engine::accept(Sequence& s, const Row& row, const Pick& pick) {
   s.tokens.push_back(pick.id);
   s.state = State::kDecode;
   ++s.finish.new_tokens;

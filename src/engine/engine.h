@@ -23,6 +23,9 @@ class Engine {
   // model and ops outlive the engine. Takes memory for `sequences` full contexts.
   static Result<std::unique_ptr<Engine>> make(const model::Model& model, ops::Executor& ops,
                                               const EngineOptions& options);
+  // The same, on several devices: those that the model was loaded for.
+  static Result<std::unique_ptr<Engine>> make(const model::Model& model, std::vector<model::Stage> stages,
+                                              const EngineOptions& options);
   ~Engine();
 
   // Fails, and calls nothing back, when the request is malformed or can never fit.
@@ -54,7 +57,8 @@ class Engine {
  private:
   explicit Engine(const EngineOptions& options) : options_(options) {}
   void validate(const Request& request) const;
-  void receive(const Row& row, std::span<const float> logits);
+  void receive(int row);
+  void accept(Sequence& s, const Row& row, const Pick& pick);
   void conclude(const Piece& piece);
   Error starved() const;
   Result<bool> abandon(Error error);
@@ -67,6 +71,7 @@ class Engine {
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Sampler> sampler_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
+  std::span<const int32_t> best_;  // of the step's rows, where the backend found them
   SequenceId last_id_ = 0;
 };
 

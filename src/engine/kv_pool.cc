@@ -26,13 +26,21 @@ int KvPool::pages_for(int64_t positions) {
 
 Result<std::unique_ptr<KvPool>> KvPool::make(ops::Device& device, std::span<const ops::KvShape> layers,
                                              int pages) {
+  return make(std::vector<ops::Device*>(layers.size(), &device), layers, pages);
+}
+
+Result<std::unique_ptr<KvPool>> KvPool::make(std::vector<ops::Device*> devices,
+                                             std::span<const ops::KvShape> layers, int pages) {
   return guard([&] {
-    std::unique_ptr<KvPool> pool(new KvPool(device));
+    assert(devices.size() == layers.size());
+    std::unique_ptr<KvPool> pool(new KvPool(std::move(devices)));
+    pool->memory_.reserve(2 * layers.size());
     pool->bytes_per_page_ = bytes_per_page(layers);
     const auto total = checked_mul(pool->bytes_per_page_, static_cast<size_t>(pages));
     if (pages < 1 || !total) fail(Code::kUsage, "[engine] a KV cache of {} pages cannot be", pages);
     const auto tensor = [&](int heads, int dim) -> Tensor {  // [pages, heads*64, dim]
-      Result<void*> memory = device.allocate(page_bytes(heads, dim) * static_cast<size_t>(pages));
+      Result<void*> memory =
+          pool->devices_[pool->layers_.size()]->allocate(page_bytes(heads, dim) * static_cast<size_t>(pages));
       if (!memory) {
         fail(memory.error().code, "[engine] the KV cache needs {} bytes for {} positions: {}", *total,
              int64_t{pages} * ops::kPagePositions, memory.error().message);
@@ -53,7 +61,7 @@ Result<std::unique_ptr<KvPool>> KvPool::make(ops::Device& device, std::span<cons
 }
 
 KvPool::~KvPool() {
-  for (void* memory : memory_) device_.release(memory);
+  for (size_t i = 0; i < memory_.size(); ++i) devices_[i / 2]->release(memory_[i]);
 }
 
 bool KvPool::acquire(int count, std::vector<int32_t>& to) {
@@ -79,7 +87,7 @@ void KvPool::release(std::vector<int32_t>& pages, size_t from) {
 void KvPool::copy(int32_t from, int32_t to) {
   assert(lent_.at(from) && lent_.at(to) && "both pages belong to the caller");
   std::vector<std::byte> held;
-  const auto move = [&](const Tensor& all) {  // [pages, heads*64, dim]
+  const auto move = [&](ops::Device& device, const Tensor& all) {  // [pages, heads*64, dim]
     const size_t bytes = static_cast<size_t>(all.rows() * all.cols()) * kValueBytes;
     const auto page = [&](int32_t index) {
       Tensor one = all;
@@ -88,12 +96,12 @@ void KvPool::copy(int32_t from, int32_t to) {
       return one;
     };
     held.resize(bytes);
-    device_.read(held.data(), page(from));
-    device_.write(page(to), held.data());
+    device.read(held.data(), page(from));
+    device.write(page(to), held.data());
   };
-  for (const ops::KvLayer& layer : layers_) {
-    move(layer.keys);
-    move(layer.values);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    move(*devices_[i], layers_[i].keys);
+    move(*devices_[i], layers_[i].values);
   }
 }
 

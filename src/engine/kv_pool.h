@@ -16,6 +16,9 @@ class KvPool {
   // One entry of `layers` per layer. Fails when the device has no room, naming what was asked for.
   static Result<std::unique_ptr<KvPool>> make(ops::Device& device, std::span<const ops::KvShape> layers,
                                               int pages);
+  // The same, each layer on its device.
+  static Result<std::unique_ptr<KvPool>> make(std::vector<ops::Device*> devices,
+                                              std::span<const ops::KvShape> layers, int pages);
   ~KvPool();
   KvPool(const KvPool&) = delete;
   KvPool& operator=(const KvPool&) = delete;
@@ -45,10 +48,10 @@ class KvPool {
   Result<void> check_idle(int kept = 0) const;
 
  private:
-  explicit KvPool(ops::Device& device) : device_(device) {}
+  explicit KvPool(std::vector<ops::Device*> devices) : devices_(std::move(devices)) {}
 
-  ops::Device& device_;
-  std::vector<void*> memory_;
+  std::vector<ops::Device*> devices_;  // of each layer
+  std::vector<void*> memory_;          // of each layer, keys and values
   std::vector<ops::KvLayer> layers_;
   std::vector<int32_t> free_;  // the next page is at the back
   std::vector<bool> lent_;     // [pages]

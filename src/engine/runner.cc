@@ -3,6 +3,7 @@
 #include "engine/runner.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace juno::engine {
@@ -17,12 +18,24 @@ bool wants(Sequence& s, int64_t position) {
   return asked || (newest && s.limit > position + 1);
 }
 
+size_t index_bytes(int tokens) { return 3 * static_cast<size_t>(tokens) * sizeof(int32_t); }
+
+// The shapes of the largest step, as Executor::plan() wants them.
+ops::Batch largest(int tokens, int outputs, std::span<const ops::KvLayer> layers) {
+  const auto shape = [](int n) { return Tensor{nullptr, DType::kI32, {.rows = 1, .cols = n}}; };
+  return {.tokens = shape(tokens), .positions = shape(tokens), .outputs = shape(outputs), .layers = layers};
+}
+
+auto pass(const model::Model& model, const model::Stage& stage) {
+  return [&](const ops::Batch& b) { model::forward(model, stage, b); };
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Runner>> Runner::make(const model::Model& model, ops::Executor& ops, KvPool& pool,
-                                             const Limits& limits) {
+Result<std::unique_ptr<Runner>> Runner::make(const model::Model& model, std::vector<model::Stage> stages,
+                                             KvPool& pool, const Limits& limits) {
   return guard([&] {
-    std::unique_ptr<Runner> runner(new Runner(model, ops, pool));
+    std::unique_ptr<Runner> runner(new Runner(model, std::move(stages), pool));
     runner->runs_.reserve(static_cast<size_t>(limits.sequences));
     runner->logits_.resize(static_cast<size_t>(model.config.vocab));
     take(runner->reserve(limits.tokens, limits.sequences));
@@ -30,7 +43,9 @@ Result<std::unique_ptr<Runner>> Runner::make(const model::Model& model, ops::Exe
   });
 }
 
-Runner::~Runner() { ops_.device().release(indices_); }
+Runner::~Runner() {
+  for (size_t i = 0; i < stages_.size(); ++i) stages_[i].ops->device().release(indices_[i]);
+}
 
 Result<void> Runner::reserve(int tokens, int outputs) {
   if (tokens <= max_tokens_ && outputs <= max_outputs_) return {};
@@ -39,32 +54,60 @@ Result<void> Runner::reserve(int tokens, int outputs) {
     outputs = std::max(outputs, max_outputs_);
     const auto room = static_cast<size_t>(tokens);
     for (auto* list : {&tokens_, &positions_, &outputs_}) list->reserve(room);
+    joined_.reserve(3 * room);
     rows_.reserve(room);
+    best_.reserve(room);
+    if (stages_.size() > 1) x_.resize(std::max(x_.size(), room * static_cast<size_t>(model_.config.dim)));
     if (Result<void> planned = plan(tokens, outputs); !planned) {
       if (max_tokens_ > 0) take(plan(max_tokens_, max_outputs_));  // as before
       throw std::move(planned.error());
     }
-    void* const memory = take(ops_.device().allocate(3 * room * sizeof(int32_t)));
-    ops_.device().release(std::exchange(indices_, memory));
-    max_tokens_ = tokens;
     max_outputs_ = outputs;
+    if (tokens == max_tokens_) return;
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      void* const memory = take(stages_[i].ops->device().allocate(index_bytes(tokens)));
+      stages_[i].ops->device().release(std::exchange(indices_[i], memory));
+    }
+    max_tokens_ = tokens;
   });
 }
 
 Result<void> Runner::plan(int tokens, int outputs) {
-  const auto shape = [](int n) { return Tensor{nullptr, DType::kI32, {.rows = 1, .cols = n}}; };
-  const ops::Batch largest{.tokens = shape(tokens),
-                           .positions = shape(tokens),
-                           .outputs = shape(outputs),
-                           .layers = pool_.layers()};
-  return ops_.plan(largest, [&](const ops::Batch& b) { model::forward(*model_.architecture, ops_, b); });
+  return guard([&] {
+    for (const model::Stage& stage : stages_)
+      take(stage.ops->plan(largest(tokens, outputs, pool_.layers()), pass(model_, stage)));
+  });
+}
+
+Result<std::vector<size_t>> Runner::measure(const model::Model& model, std::span<const model::Stage> stages,
+                                            std::span<const ops::KvLayer> layers, const Limits& limits) {
+  return guard([&] {
+    std::vector<size_t> bytes;
+    for (const model::Stage& stage : stages) {
+      const ops::Device& device = stage.ops->device();
+      const auto arena =
+          take(stage.ops->measure(largest(limits.tokens, limits.sequences, layers), pass(model, stage)));
+      bytes.push_back(device.allocation_bytes(arena) + device.allocation_bytes(index_bytes(limits.tokens)));
+    }
+    return bytes;
+  });
 }
 
 Result<void> Runner::run(std::span<const Piece> pieces) {
-  return guard([&] { result_ = model::forward(*model_.architecture, ops_, fill(pieces)); });
+  return guard([&] {
+    fill(pieces);
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      ops::Executor& ops = *stages_[i].ops;
+      const ops::Batch b = batch(i);
+      if (i > 0) ops.device().write(ops.entrance(b.tokens.cols(), model_.config.dim), x_.data());
+      const auto forward = [&] { return model::forward(model_, stages_[i], b); };
+      result_ = ops.run(b, std::ref(forward));  // a reference: what it captures would be allocated
+      if (i + 1 < stages_.size()) ops.device().read(x_.data(), result_);
+    }
+  });
 }
 
-ops::Batch Runner::fill(std::span<const Piece> pieces) {
+void Runner::fill(std::span<const Piece> pieces) {
   tokens_.clear();
   positions_.clear();
   outputs_.clear();
@@ -85,35 +128,48 @@ ops::Batch Runner::fill(std::span<const Piece> pieces) {
       positions_.push_back(static_cast<int32_t>(p));
     }
   }
-  return {.tokens = upload(tokens_, 0),
-          .positions = upload(positions_, 1),
-          .outputs = upload(outputs_, 2),
-          .runs = runs_,
-          .layers = pool_.layers()};
 }
 
-Tensor Runner::upload(const std::vector<int32_t>& values, int slot) {
-  const Tensor to{static_cast<int32_t*>(indices_) + int64_t{slot} * max_tokens_,
-                  DType::kI32,
-                  {.rows = 1, .cols = static_cast<int64_t>(values.size())}};
-  ops_.device().write(to, values.data());
-  return to;
+// What was filled in, as one stage sees it: on its device the three arrays lie one after another, so that one
+// copy brings them.
+ops::Batch Runner::batch(size_t stage) {
+  auto* at = static_cast<int32_t*>(indices_[stage]);
+  joined_.clear();
+  const auto place = [&](const std::vector<int32_t>& values) {
+    const Tensor there{
+        at + joined_.size(), DType::kI32, {.rows = 1, .cols = static_cast<int64_t>(values.size())}};
+    joined_.insert(joined_.end(), values.begin(), values.end());
+    return there;
+  };
+  const Tensor tokens = place(tokens_), positions = place(positions_), outputs = place(outputs_);
+  const Tensor all{at, DType::kI32, {.rows = 1, .cols = static_cast<int64_t>(joined_.size())}};
+  stages_[stage].ops->device().write(all, joined_.data());
+  return {
+      .tokens = tokens, .positions = positions, .outputs = outputs, .runs = runs_, .layers = pool_.layers()};
 }
 
 std::span<const float> Runner::logits(int row) {
   Tensor one = result_;
   one.shape.rows = 1;
   one.data = static_cast<float*>(result_.data) + row * result_.cols();
-  ops_.device().read(logits_.data(), one);
+  stages_.back().ops->device().read(logits_.data(), one);
   return logits_;
 }
 
+std::span<const int32_t> Runner::greedy(int32_t vocab) {
+  best_.resize(rows_.size());
+  if (!stages_.back().ops->greedy(result_, vocab, best_)) best_.clear();
+  return best_;
+}
+
 Error Runner::explain(const Piece& piece) {
-  ops_.check_layers(true);
+  for (const model::Stage& stage : stages_) stage.ops->check_layers(true);
   const Result<void> again = run({&piece, 1});
-  ops_.check_layers(false);
+  for (const model::Stage& stage : stages_) stage.ops->check_layers(false);
   if (!again) return again.error();
-  const auto layer = ops_.bad_layer();
+  std::optional<int> layer;
+  for (const model::Stage& stage : stages_)
+    if (!layer) layer = stage.ops->bad_layer();
   const std::string where = layer ? fmt::format("layer {} (blk.{})", *layer, *layer)
                                   : "what follows the last layer (output_norm, output)";
   return Error(

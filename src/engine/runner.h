@@ -20,9 +20,9 @@ struct Row {
 
 class Runner {
  public:
-  // `limits` bounds tokens and sequences of a step. Model, ops and pool outlive the runner.
-  static Result<std::unique_ptr<Runner>> make(const model::Model& model, ops::Executor& ops, KvPool& pool,
-                                              const Limits& limits);
+  // `limits` bounds tokens and sequences of a step. Model, executors and pool outlive the runner.
+  static Result<std::unique_ptr<Runner>> make(const model::Model& model, std::vector<model::Stage> stages,
+                                              KvPool& pool, const Limits& limits);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -38,26 +38,37 @@ class Runner {
   // [vocab] of rows()[row], valid until the next call of any member.
   std::span<const float> logits(int row);
 
+  // The greedy choice among the first `vocab` tokens for each of rows(); empty where the backend leaves it to
+  // whoever reads the logits. Valid like logits().
+  std::span<const int32_t> greedy(int32_t vocab);
+
+  // What each stage takes of its device besides weights and cache, to the byte, without taking it.
+  static Result<std::vector<size_t>> measure(const model::Model& model, std::span<const model::Stage> stages,
+                                             std::span<const ops::KvLayer> layers, const Limits& limits);
+
   // Runs the piece again, looking at every layer, and says where the first value that is not finite appears.
   Error explain(const Piece& piece);
 
  private:
-  Runner(const model::Model& model, ops::Executor& ops, KvPool& pool)
-      : model_(model), ops_(ops), pool_(pool) {}
+  Runner(const model::Model& model, std::vector<model::Stage> stages, KvPool& pool)
+      : model_(model), stages_(std::move(stages)), pool_(pool), indices_(stages_.size()) {}
   Result<void> plan(int tokens, int outputs);
-  ops::Batch fill(std::span<const Piece> pieces);
-  Tensor upload(const std::vector<int32_t>& values, int slot);
+  void fill(std::span<const Piece> pieces);
+  ops::Batch batch(size_t stage);
 
   const model::Model& model_;
-  ops::Executor& ops_;
+  const std::vector<model::Stage> stages_;
   KvPool& pool_;
   int max_tokens_ = 0, max_outputs_ = 0;
   std::vector<int32_t> tokens_, positions_, outputs_;  // of the batch, on the host
   std::vector<ops::Run> runs_;
   std::vector<Row> rows_;
-  void* indices_ = nullptr;    // the three arrays on the device, max_tokens_ apart
-  Tensor result_;              // [outputs, vocab], on the device
-  std::vector<float> logits_;  // [vocab]
+  std::vector<int32_t> joined_;  // all three
+  std::vector<void*> indices_;   // where they go on the device of each stage
+  std::vector<float> x_;         // [tokens, dim] on its way between stages
+  Tensor result_;                // [outputs, vocab], on the device of the last stage
+  std::vector<float> logits_;    // [vocab]
+  std::vector<int32_t> best_;    // of rows_
 };
 
 }  // namespace juno::engine

@@ -75,21 +75,42 @@ int32_t Sampler::greedy() const {
 
 // Fills best_ with the `top_k` largest (0: all) of logits_.
 void Sampler::sort(int top_k) {
+  constexpr size_t kFew = 512;  // up to here a heap beats the radix sort
   best_.clear();
-  for (int32_t id = 0; id < static_cast<int32_t>(logits_.size()); ++id) {
-    best_.push_back({descending(logits_[id]), id, logits_[id], 0});
-  }
-  constexpr int kFew = 512;  // up to here a heap beats the radix sort
+  const size_t count = top_k == 0 ? logits_.size() : std::min(logits_.size(), static_cast<size_t>(top_k));
+  if (count <= kFew) return select(count);
+  for (int32_t id = 0; id < static_cast<int32_t>(logits_.size()); ++id) best_.push_back(candidate(id));
+  radix_sort();
+  best_.resize(count);
+}
+
+Sampler::Candidate Sampler::candidate(int32_t id) const {
+  return {descending(logits_[id]), id, logits_[id], 0};
+}
+
+// A heap with the least of the best so far on top. Most blocks of logits hold none that is larger, which is
+// found out for a whole block at once. Ids ascend, so one that is as large comes too late.
+void Sampler::select(size_t count) {
+  constexpr size_t kBlock = 64;
   const auto before = [](const Candidate& a, const Candidate& b) {
     return a.key != b.key ? a.key < b.key : a.id < b.id;
   };
-  const size_t count = top_k == 0 ? best_.size() : std::min(best_.size(), static_cast<size_t>(top_k));
-  if (count <= kFew) {
-    std::partial_sort(best_.begin(), best_.begin() + static_cast<ptrdiff_t>(count), best_.end(), before);
-  } else {
-    radix_sort();
+  for (size_t id = 0; id < count; ++id) best_.push_back(candidate(static_cast<int32_t>(id)));
+  std::make_heap(best_.begin(), best_.end(), before);
+  for (size_t at = count; at < logits_.size(); at += kBlock) {
+    const size_t end = std::min(at + kBlock, logits_.size());
+    const float least = best_.front().logit;
+    int larger = 0;
+    for (size_t id = at; id < end; ++id) larger |= logits_[id] > least;
+    if (larger == 0) continue;
+    for (size_t id = at; id < end; ++id) {
+      if (!(logits_[id] > best_.front().logit)) continue;
+      std::pop_heap(best_.begin(), best_.end(), before);
+      best_.back() = candidate(static_cast<int32_t>(id));
+      std::push_heap(best_.begin(), best_.end(), before);
+    }
   }
-  best_.resize(count);
+  std::sort_heap(best_.begin(), best_.end(), before);
 }
 
 // Stable, by key; ids ascend before it and therefore among equal keys after it.

@@ -37,6 +37,8 @@ class Sampler {
   void penalise(const SamplingParams& params, std::span<const int32_t> history);
   int32_t greedy() const;
   void sort(int top_k);
+  void select(size_t count);
+  Candidate candidate(int32_t id) const;
   void radix_sort();
   float weigh(float temperature);
   void keep_typical(float mass);

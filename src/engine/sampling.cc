@@ -13,6 +13,12 @@ bool within(float x, float low, float high) { return x >= low && x <= high; }
 
 }  // namespace
 
+bool plain_greedy(const SamplingParams& p) {
+  const bool penalties =
+      p.repeat_last_n != 0 && (p.repeat_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0);
+  return p.temperature == 0 && !penalties && p.logit_bias.empty() && !p.logprobs;
+}
+
 Result<void> validate(const SamplingParams& p, int32_t vocab) {
   return guard([&] {
     require(within(p.temperature, 0, 100), "temperature", p.temperature, "from 0 to 100");

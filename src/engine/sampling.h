@@ -26,6 +26,9 @@ struct SamplingParams {
   bool logprobs = false;  // also compute the logarithm of the pick's probability
 };
 
+// Whether the pick is the greatest logit's lowest id, and nothing else is asked for.
+bool plain_greedy(const SamplingParams& params);
+
 // Fails with kUsage, naming the parameter, its value and its range. vocab: tokens that may be sampled.
 Result<void> validate(const SamplingParams& params, int32_t vocab);
 

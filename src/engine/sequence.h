@@ -41,6 +41,7 @@ struct Request {
   SamplingParams sampling;
   std::vector<int32_t> stop_ids;   // end the sequence; still handed to on_token
   std::vector<int64_t> logits_at;  // positions of the prompt, increasing, handed to on_logits
+  bool every_logits = false;       // on_logits also has each row that a token is picked from
   Prefix prefix;                   // ids must begin the prompt and leave at least one token of it
   bool keep_prefix = false;
 

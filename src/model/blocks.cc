@@ -6,10 +6,9 @@
 namespace juno::model {
 
 Ends load_ends(Loader& in) {
-  const Config& c = in.config();
   Ends ends;
-  ends.table = in.matrix("token_embd", -1, {.rows = c.vocab, .cols = c.dim});
-  ends.norm = in.norm("output_norm", -1, c.dim);
+  ends.table = in.embedding();
+  ends.norm = in.norm("output_norm", -1, in.config().dim);
   ends.head = in.head(ends.table);
   return ends;
 }
@@ -69,7 +68,12 @@ Mlp load_fused_mlp(Loader& in, int layer) {
 
 Tensor mlp(Ops& op, const Tensor& x, const Mlp& w) {
   if (w.router.weight) return op.experts(x, w.experts, op.route(op.linear(x, w.router), w.how));
-  return op.linear(op.gated(w.act, op.linear(x, w.gate), op.linear(x, w.up)), w.down);
+  return op.linear(op.gated_linear(w.act, x, w.gate, w.up), w.down);
+}
+
+Tensor add_mlp(Ops& op, const Tensor& x, const Tensor& h, const Mlp& w) {
+  if (w.router.weight) return op.add(x, mlp(op, h, w));
+  return op.add_linear(x, op.gated_linear(w.act, h, w.gate, w.up), w.down);
 }
 
 }  // namespace juno::model

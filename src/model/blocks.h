@@ -53,5 +53,6 @@ struct Mlp {
 Mlp load_mlp(Loader& in, int layer, ops::Act act = ops::Act::kSilu);
 Mlp load_fused_mlp(Loader& in, int layer);           // dense, where ffn_up holds the rows of gate, then up
 Tensor mlp(Ops& op, const Tensor& x, const Mlp& w);  // [tokens, dim] -> [tokens, dim], the residual not added
+Tensor add_mlp(Ops& op, const Tensor& x, const Tensor& h, const Mlp& w);  // x + mlp(h)
 
 }  // namespace juno::model

@@ -39,13 +39,13 @@ class Gemma final : public Architecture {
     const Layer& l = layers_[i];
 
     Tensor h = op.norm(x, l.attn_norm);
-    Tensor q = op.rope(op.linear(h, l.attn.q), rope_);  // [tokens, heads*key_dim]
-    Tensor k = op.rope(op.linear(h, l.attn.k), rope_);  // [tokens, kv_heads*key_dim]
-    Tensor v = op.linear(h, l.attn.v);                  // [tokens, kv_heads*value_dim]
-    x = op.add(x, op.linear(op.attention(q, k, v, heads_, b.kv(i)), l.attn.o));
+    auto [q, k, v] = op.linears(h, l.attn.q, l.attn.k, l.attn.v);
+    q = op.rope(q, rope_);  // [tokens, heads*key_dim]
+    k = op.rope(k, rope_);  // [tokens, kv_heads*key_dim]
+    x = op.add_linear(x, op.attention(q, k, v, heads_, b.kv(i)), l.attn.o);
 
     h = op.norm(x, l.mlp_norm);
-    return op.add(x, mlp(op, h, l.mlp));
+    return add_mlp(op, x, h, l.mlp);
   }
 
   Tensor logits(Ops& op, const Batch& b, Tensor x) const override {

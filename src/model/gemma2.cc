@@ -48,9 +48,9 @@ class Gemma2 final : public Architecture {
     const Layer& l = layers_[i];
 
     Tensor h = op.norm(x, l.attn_norm);
-    Tensor q = op.rope(op.linear(h, l.attn.q), rope_);                 // [tokens, heads*key_dim]
-    Tensor k = op.rope(op.linear(h, l.attn.k), rope_);                 // [tokens, kv_heads*key_dim]
-    Tensor v = op.linear(h, l.attn.v);                                 // [tokens, kv_heads*value_dim]
+    auto [q, k, v] = op.linears(h, l.attn.q, l.attn.k, l.attn.v);
+    q = op.rope(q, rope_);                                             // [tokens, heads*key_dim]
+    k = op.rope(k, rope_);                                             // [tokens, kv_heads*key_dim]
     h = op.linear(op.attention(q, k, v, l.heads, b.kv(i)), l.attn.o);  // [tokens, dim]
     x = op.add(x, op.norm(h, l.post_attn_norm));
 

@@ -54,10 +54,10 @@ class Gemma3 final : public Architecture {
     const ops::Rope& rope = l.heads.window ? window_rope_ : global_rope_;
 
     Tensor h = op.norm(x, l.attn_norm);
-    Tensor q = op.rope(op.norm(op.linear(h, l.attn.q), l.q_norm), rope);  // [tokens, heads*key_dim]
-    Tensor k = op.rope(op.norm(op.linear(h, l.attn.k), l.k_norm), rope);  // [tokens, kv_heads*key_dim]
-    Tensor v = op.linear(h, l.attn.v);                                    // [tokens, kv_heads*value_dim]
-    h = op.linear(op.attention(q, k, v, l.heads, b.kv(i)), l.attn.o);     // [tokens, dim]
+    auto [q, k, v] = op.linears(h, l.attn.q, l.attn.k, l.attn.v);
+    q = op.rope(op.norm(q, l.q_norm), rope);                           // [tokens, heads*key_dim]
+    k = op.rope(op.norm(k, l.k_norm), rope);                           // [tokens, kv_heads*key_dim]
+    h = op.linear(op.attention(q, k, v, l.heads, b.kv(i)), l.attn.o);  // [tokens, dim]
     x = op.add(x, op.norm(h, l.post_attn_norm));
 
     h = op.norm(x, l.mlp_norm);

@@ -37,13 +37,13 @@ class Llama final : public Architecture {
     const Layer& l = layers_[i];
 
     Tensor h = op.norm(x, l.attn_norm);
-    Tensor q = op.rope(op.linear(h, l.q), rope_);  // [tokens, heads*key_dim]
-    Tensor k = op.rope(op.linear(h, l.k), rope_);  // [tokens, kv_heads*key_dim]
-    Tensor v = op.linear(h, l.v);                  // [tokens, kv_heads*value_dim]
-    x = op.add(x, op.linear(op.attention(q, k, v, heads_, b.kv(i)), l.o));
+    auto [q, k, v] = op.linears(h, l.q, l.k, l.v);
+    q = op.rope(q, rope_);  // [tokens, heads*key_dim]
+    k = op.rope(k, rope_);  // [tokens, kv_heads*key_dim]
+    x = op.add_linear(x, op.attention(q, k, v, heads_, b.kv(i)), l.o);
 
     h = op.norm(x, l.mlp_norm);
-    return op.add(x, mlp(op, h, l.mlp));
+    return add_mlp(op, x, h, l.mlp);
   }
 
   Tensor logits(Ops& op, const Batch& b, Tensor x) const override {

@@ -39,20 +39,25 @@ std::vector<float> widened(const gguf::TensorInfo& info) {
 }  // namespace
 
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
-  std::swap(device_, other.device_);
+  layers_.swap(other.layers_);
   blocks_.swap(other.blocks_);
   return *this;
 }
 
 DeviceMemory::~DeviceMemory() {
-  for (void* block : blocks_) device_->release(block);
+  for (const Block& block : blocks_) block.device->release(block.memory);
 }
 
-Tensor DeviceMemory::keep(const std::vector<float>& values) {
+ops::Device& DeviceMemory::device(int layer) const {
+  return *(layer < 0 || size_t(layer) >= layers_.size() ? layers_.back() : layers_[layer]);
+}
+
+Tensor DeviceMemory::keep(const std::vector<float>& values, int layer) {
   blocks_.reserve(blocks_.size() + 1);
-  blocks_.push_back(take(device_->allocate(values.size() * sizeof(float))));
-  const Tensor kept{blocks_.back(), DType::kF32, {.rows = 1, .cols = int64_t(values.size())}};
-  device_->write(kept, values.data());
+  ops::Device& on = device(layer);
+  blocks_.push_back({&on, take(on.allocate(values.size() * sizeof(float)))});
+  const Tensor kept{blocks_.back().memory, DType::kF32, {.rows = 1, .cols = int64_t(values.size())}};
+  on.write(kept, values.data());
   return kept;
 }
 
@@ -80,24 +85,24 @@ const gguf::TensorInfo* Loader::find(const std::string& name, const Shape& shape
   return info;
 }
 
-Tensor Loader::upload(const gguf::TensorInfo& info, const Part& rows) {
+Tensor Loader::upload(const gguf::TensorInfo& info, int layer, const Part& rows) {
   if (!memory_) return {};
   const int64_t row_bytes = quant::find_format(info.type)->row_bytes(int64_t(info.dims[0]));
   Shape shape = shape_of(info);
   shape.rows = rows.count;
   // Devices only read what they upload; Tensor has no other pointer.
   uint8_t* data = const_cast<uint8_t*>(info.data) + rows.first * row_bytes;
-  return take(memory_->device().upload({data, DType(info.type), shape}));
+  return take(memory_->device(layer).upload({data, DType(info.type), shape}));
 }
 
-Tensor Loader::vector(const std::string& name, int64_t size) {
+Tensor Loader::vector(const std::string& name, int layer, int64_t size) {
   const gguf::TensorInfo* info = find(name, {.rows = 1, .cols = size});
-  return info && memory_ ? memory_->keep(widened(*info)) : Tensor{};
+  return info && memory_ ? memory_->keep(widened(*info), layer) : Tensor{};
 }
 
 Tensor Loader::matrix(std::string_view name, int layer, const Shape& shape) {
   const gguf::TensorInfo* info = find(full_name(name, layer, ".weight"), shape);
-  return info ? upload(*info, {0, shape.rows, shape.rows}) : Tensor{};
+  return info ? upload(*info, layer, {0, shape.rows, shape.rows}) : Tensor{};
 }
 
 std::vector<float> Loader::values(std::string_view name, int64_t count) {
@@ -106,7 +111,7 @@ std::vector<float> Loader::values(std::string_view name, int64_t count) {
 }
 
 ops::Norm Loader::norm(std::string_view name, int layer, int64_t size) {
-  return {.weight = vector(full_name(name, layer, ".weight"), size), .eps = config_.norm_eps};
+  return {.weight = vector(full_name(name, layer, ".weight"), layer, size), .eps = config_.norm_eps};
 }
 
 ops::Linear Loader::linear(std::string_view name, int layer, const Shape& shape, ops::Split split,
@@ -114,19 +119,28 @@ ops::Linear Loader::linear(std::string_view name, int layer, const Shape& shape,
   ops::Linear w{.weight = matrix(name, layer, shape), .split = split};
   const std::string bias_name = full_name(name, layer, ".bias");
   if (bias == Bias::kRequired || (bias == Bias::kOptional && file_.tensor(bias_name))) {
-    w.bias = vector(bias_name, shape.rows);
+    w.bias = vector(bias_name, layer, shape.rows);
   }
   return w;
 }
 
 ops::Linear Loader::linear(std::string_view name, int layer, const Part& part, int64_t in, ops::Split split) {
   const gguf::TensorInfo* info = find(full_name(name, layer, ".weight"), {.rows = part.of, .cols = in});
-  return {.weight = info ? upload(*info, part) : Tensor{}, .split = split};
+  return {.weight = info ? upload(*info, layer, part) : Tensor{}, .split = split};
+}
+
+Tensor Loader::embedding() {
+  const gguf::TensorInfo* info = find("token_embd.weight", {.rows = config_.vocab, .cols = config_.dim});
+  return info ? upload(*info, 0, {0, config_.vocab, config_.vocab}) : Tensor{};
 }
 
 ops::Linear Loader::head(const Tensor& embedding) {
   const gguf::TensorInfo* own = file_.tensor("output.weight");
-  if (!own) return {.weight = embedding, .split = ops::Split::kOut};
+  if (!own) {
+    const bool beside = !memory_ || &memory_->device(0) == &memory_->device(-1);
+    const Shape shape{.rows = config_.vocab, .cols = config_.dim};
+    return {.weight = beside ? embedding : matrix("token_embd", -1, shape), .split = ops::Split::kOut};
+  }
   if (own->dims[1] != uint64_t(config_.vocab)) {
     fault(own->name, fmt::format("output.weight has {} rows, but token_embd.weight has {}", own->dims[1],
                                  config_.vocab));

@@ -28,17 +28,24 @@ struct Part {
 // Device memory for what does not stay in the file as it is, released together.
 class DeviceMemory {
  public:
-  explicit DeviceMemory(ops::Device& device) : device_(&device) {}
-  DeviceMemory(DeviceMemory&& other) noexcept : device_(other.device_) { blocks_.swap(other.blocks_); }
+  explicit DeviceMemory(ops::Device& device) : layers_{&device} {}
+  // One device a layer; what comes before and after the layers lies beside the first and the last.
+  explicit DeviceMemory(std::vector<ops::Device*> layers) : layers_(std::move(layers)) {}
+  DeviceMemory(DeviceMemory&&) noexcept = default;
   DeviceMemory& operator=(DeviceMemory&& other) noexcept;
   ~DeviceMemory();
 
-  ops::Device& device() { return *device_; }
-  Tensor keep(const std::vector<float>& values);  // a copy as [1, values] f32
+  // Where a layer's weights lie; -1: those of the end.
+  ops::Device& device(int layer) const;
+  Tensor keep(const std::vector<float>& values, int layer);  // a copy as [1, values] f32
 
  private:
-  ops::Device* device_;
-  std::vector<void*> blocks_;
+  struct Block {
+    ops::Device* device;
+    void* memory;
+  };
+  std::vector<ops::Device*> layers_;
+  std::vector<Block> blocks_;
 };
 
 // Names are without ".weight" and ".bias"; "{}" in a name is the layer (-1: the name has none). A tensor that
@@ -61,6 +68,7 @@ class Loader {
   ops::Linear linear(std::string_view name, int layer, const Shape& shape, ops::Split split,
                      Bias bias = Bias::kOptional);
   ops::Linear linear(std::string_view name, int layer, const Part& part, int64_t in, ops::Split split);
+  Tensor embedding();                             // token_embd, where the first layer lies
   ops::Linear head(const Tensor& embedding);      // output.weight, or the embedding
   ops::Experts experts(int layer, ops::Act act);  // ffn_{gate,up,down}_exps
 
@@ -70,8 +78,8 @@ class Loader {
 
  private:
   const gguf::TensorInfo* find(const std::string& name, const Shape& shape);
-  Tensor upload(const gguf::TensorInfo& info, const Part& rows);
-  Tensor vector(const std::string& name, int64_t size);
+  Tensor upload(const gguf::TensorInfo& info, int layer, const Part& rows);
+  Tensor vector(const std::string& name, int layer, int64_t size);
 
   const gguf::Reader& file_;
   const Config& config_;

@@ -80,11 +80,16 @@ Result<Config> check_model(const gguf::Reader& file, int64_t context, const Log&
 }
 
 Result<Model> load_model(gguf::Reader file, int64_t context, ops::Device& device, const Log& log) {
+  return load_model(std::move(file), context, std::vector<ops::Device*>{&device}, log);
+}
+
+Result<Model> load_model(gguf::Reader file, int64_t context, std::vector<ops::Device*> layers,
+                         const Log& log) {
   return guard([&] {
     Config config = check(file, context, log);
     Faults faults;
     Keys keys(file.metadata(), config.architecture, faults);
-    DeviceMemory memory(device);
+    DeviceMemory memory(std::move(layers));
     auto architecture = make(file, config, &memory, keys, faults, log);
     return Model{std::move(file), std::move(config), std::move(memory), std::move(architecture)};
   });
@@ -95,6 +100,15 @@ Tensor forward(const Architecture& model, Ops& op, const Batch& batch) {
   Tensor x = model.embed(op, batch);  // [tokens, dim]
   for (int i = 0; i < int(batch.layers.size()); ++i) x = op.end_layer(i, model.layer(op, batch, i, x));
   return model.logits(op, batch, x);
+}
+
+Tensor forward(const Model& model, const Stage& stage, const Batch& batch) {
+  const Architecture& a = *model.architecture;
+  ops::Executor& op = *stage.ops;
+  op.begin(batch);
+  Tensor x = stage.first == 0 ? a.embed(op, batch) : op.enter(batch.tokens.cols(), model.config.dim);
+  for (int i = stage.first; i < stage.last; ++i) x = op.end_layer(i, a.layer(op, batch, i, x));
+  return stage.last == model.config.layers ? a.logits(op, batch, x) : x;
 }
 
 }  // namespace juno::model

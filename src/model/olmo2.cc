@@ -53,9 +53,9 @@ class Olmo2 final : public PlainEnds {
 
     const ops::Rope& rope = l.heads.window ? window_rope_ : global_rope_;
 
-    Tensor q = op.rope(op.norm(op.linear(x, l.attn.q), l.q_norm), rope);      // [tokens, heads*key_dim]
-    Tensor k = op.rope(op.norm(op.linear(x, l.attn.k), l.k_norm), rope);      // [tokens, kv_heads*key_dim]
-    Tensor v = op.linear(x, l.attn.v);                                        // [tokens, kv_heads*value_dim]
+    auto [q, k, v] = op.linears(x, l.attn.q, l.attn.k, l.attn.v);
+    q = op.rope(op.norm(q, l.q_norm), rope);                                  // [tokens, heads*key_dim]
+    k = op.rope(op.norm(k, l.k_norm), rope);                                  // [tokens, kv_heads*key_dim]
     Tensor h = op.linear(op.attention(q, k, v, l.heads, b.kv(i)), l.attn.o);  // [tokens, dim]
     x = op.add(x, op.norm(h, l.post_attn_norm));
 

@@ -52,10 +52,10 @@ class Qwen2Moe final : public PlainEnds {
     const Layer& l = layers_[i];
 
     Tensor h = op.norm(x, l.attn_norm);
-    Tensor q = op.rope(op.linear(h, l.attn.q), rope_);  // [tokens, heads*key_dim]
-    Tensor k = op.rope(op.linear(h, l.attn.k), rope_);  // [tokens, kv_heads*key_dim]
-    Tensor v = op.linear(h, l.attn.v);                  // [tokens, kv_heads*value_dim]
-    x = op.add(x, op.linear(op.attention(q, k, v, heads_, b.kv(i)), l.attn.o));
+    auto [q, k, v] = op.linears(h, l.attn.q, l.attn.k, l.attn.v);
+    q = op.rope(q, rope_);  // [tokens, heads*key_dim]
+    k = op.rope(k, rope_);  // [tokens, kv_heads*key_dim]
+    x = op.add_linear(x, op.attention(q, k, v, heads_, b.kv(i)), l.attn.o);
 
     h = op.norm(x, l.mlp_norm);
     Tensor shared = op.experts(h, l.shared, op.route(op.linear(h, l.shared_gate), kGate));  // [tokens, dim]

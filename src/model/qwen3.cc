@@ -31,13 +31,13 @@ class Qwen3 final : public PlainEnds {
     const Layer& l = layers_[i];
 
     Tensor h = op.norm(x, l.attn_norm);
-    Tensor q = op.rope(op.norm(op.linear(h, l.attn.q), l.q_norm), rope_);  // [tokens, heads*key_dim]
-    Tensor k = op.rope(op.norm(op.linear(h, l.attn.k), l.k_norm), rope_);  // [tokens, kv_heads*key_dim]
-    Tensor v = op.linear(h, l.attn.v);                                     // [tokens, kv_heads*value_dim]
-    x = op.add(x, op.linear(op.attention(q, k, v, heads_, b.kv(i)), l.attn.o));
+    auto [q, k, v] = op.linears(h, l.attn.q, l.attn.k, l.attn.v);
+    q = op.rope(op.norm(q, l.q_norm), rope_);  // [tokens, heads*key_dim]
+    k = op.rope(op.norm(k, l.k_norm), rope_);  // [tokens, kv_heads*key_dim]
+    x = op.add_linear(x, op.attention(q, k, v, heads_, b.kv(i)), l.attn.o);
 
     h = op.norm(x, l.mlp_norm);
-    return op.add(x, mlp(op, h, l.mlp));
+    return add_mlp(op, x, h, l.mlp);
   }
 
  private:

@@ -31,17 +31,15 @@ class SmolLm3 final : public PlainEnds {
     const Layer& l = layers_[i];
 
     Tensor h = op.norm(x, l.attn_norm);
-    Tensor q = op.linear(h, l.attn.q);  // [tokens, heads*key_dim]
-    Tensor k = op.linear(h, l.attn.k);  // [tokens, kv_heads*key_dim]
-    Tensor v = op.linear(h, l.attn.v);  // [tokens, kv_heads*value_dim]
+    auto [q, k, v] = op.linears(h, l.attn.q, l.attn.k, l.attn.v);
     if ((i + 1) % kNoRopePeriod != 0) {
-      q = op.rope(q, rope_);
-      k = op.rope(k, rope_);
+      q = op.rope(q, rope_);  // [tokens, heads*key_dim]
+      k = op.rope(k, rope_);  // [tokens, kv_heads*key_dim]
     }
-    x = op.add(x, op.linear(op.attention(q, k, v, heads_, b.kv(i)), l.attn.o));
+    x = op.add_linear(x, op.attention(q, k, v, heads_, b.kv(i)), l.attn.o);
 
     h = op.norm(x, l.mlp_norm);
-    return op.add(x, mlp(op, h, l.mlp));
+    return add_mlp(op, x, h, l.mlp);
   }
 
  private:

@@ -28,6 +28,12 @@ Executor::Executor(std::unique_ptr<Device> device, Activations activations)
 
 Executor::~Executor() { release(); }
 
+Snapshot Executor::snapshot() const {
+  Snapshot s = recorder_.snapshot();
+  s.traffic = device_->traffic();
+  return s;
+}
+
 void Executor::release() {
   if (memory_) device_->release(memory_);
   memory_ = nullptr;
@@ -37,15 +43,29 @@ void Executor::release() {
 Result<void> Executor::plan(const Batch& largest, const std::function<void(const Batch&)>& forward) {
   release();
   auto done = guard([&] {
-    arena_.measure();
-    forward(largest);
-    const size_t bytes = arena_.peak();
+    const size_t bytes = take(measure(largest, forward));
     memory_ = take(device_->allocate(bytes));
     arena_.adopt(memory_, bytes);
   });
-  rope_tables_.clear();
   if (!done) release();
   return done;
+}
+
+Result<size_t> Executor::measure(const Batch& largest, const std::function<void(const Batch&)>& forward) {
+  const Arena planned = arena_;
+  auto bytes = guard([&] {
+    arena_.measure();
+    forward(largest);
+    return arena_.peak();
+  });
+  rope_tables_.clear();
+  arena_ = planned;
+  return bytes;
+}
+
+Tensor Executor::enter(int64_t rows, int64_t cols) {
+  arena_.rewind(0);
+  return make(rows, cols);
 }
 
 Tensor Executor::make(int64_t rows, int64_t cols, DType dtype) {
@@ -54,7 +74,7 @@ Tensor Executor::make(int64_t rows, int64_t cols, DType dtype) {
   return y;
 }
 
-// Runs a kernel with its scratch memory,, timed; while planning, only reserves.
+// Runs a kernel with its scratch memory, timed; while planning, only reserves.
 template <class Kernel>
 void Executor::launch(Verb verb, size_t scratch, Kernel&& kernel) {
   const size_t mark = arena_.mark();
@@ -115,6 +135,46 @@ Tensor Executor::linear(const Tensor& x, const Linear& w) {
   return y;
 }
 
+// Counted as the verbs that it stands for; its time is that of the products.
+void Executor::launch_products(const Products& p) {
+  assert(p.w.size() <= kMostProducts);
+  launch(Verb::kLinear, products_scratch(p), [&](std::byte* scratch) { do_products(p, scratch); });
+  for (const Linear* w : p.w) {
+    assert(w->weight.cols() == p.x.cols() && w->weight.shape.planes == 1);
+    assert(!w->bias || w->bias.shape.size() == w->weight.rows());
+    count(Verb::kLinear, weight_bytes(w->weight), {p.x});
+  }
+  for (const Tensor& y : p.y) {
+    if (p.gated) count(Verb::kGated, 0, {y});
+    else if (p.plus) count(Verb::kAdd, 0, {*p.plus, y});
+    else if (!arena_.measuring()) recorder_.moved(static_cast<int>(Verb::kLinear), bytes_of(y));
+  }
+}
+
+void Executor::linear_each(const Tensor& x, std::span<const Linear* const> w, std::span<Tensor> y) {
+  if (!fuses()) return Ops::linear_each(x, w, y);
+  for (size_t i = 0; i < w.size(); ++i) y[i] = make(x.rows(), w[i]->weight.rows());
+  launch_products({.x = x, .w = w, .y = y});
+}
+
+Tensor Executor::gated_linear(Act act, const Tensor& x, const Linear& gate, const Linear& up) {
+  if (!fuses()) return Ops::gated_linear(act, x, gate, up);
+  assert(gate.weight.rows() == up.weight.rows());
+  const Linear* const w[] = {&gate, &up};
+  const Tensor y = make(x.rows(), gate.weight.rows());
+  launch_products({.x = x, .w = w, .y = {&y, 1}, .gated = &act});
+  return y;
+}
+
+Tensor Executor::add_linear(const Tensor& a, const Tensor& x, const Linear& w) {
+  if (!fuses()) return Ops::add_linear(a, x, w);
+  assert(a.rows() == x.rows() && a.cols() == w.weight.rows());
+  const Linear* const one = &w;
+  const Tensor y = make(a.rows(), a.cols());
+  launch_products({.x = x, .w = {&one, 1}, .y = {&y, 1}, .plus = &a});
+  return y;
+}
+
 Tensor Executor::norm(const Tensor& x, const Norm& w) {
   assert(w.weight.cols() > 0 && x.cols() % w.weight.cols() == 0);
   assert(!w.bias || w.bias.cols() == w.weight.cols());
@@ -148,7 +208,8 @@ Tensor Executor::rope(const Tensor& x, const Rope& rope) {
 
 Tensor Executor::attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how,
                            const KvView& kv) {
-  const int64_t heads = q.cols() / how.key_dim, kv_heads = k.cols() / how.key_dim;
+  const int64_t heads = q.cols() / how.key_dim;
+  [[maybe_unused]] const int64_t kv_heads = k.cols() / how.key_dim;
   assert(heads * how.key_dim == q.cols() && kv_heads * how.key_dim == k.cols() && heads % kv_heads == 0);
   assert(v.cols() == kv_heads * how.value_dim && k.rows() == q.rows() && v.rows() == q.rows());
   const Attend a{make(q.rows(), heads * how.value_dim), q, k, v, how, kv};

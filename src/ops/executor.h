@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -45,19 +46,39 @@ class Executor : public Ops {
   Activations activations() const { return activations_; }
   Device& device() final { return *device_; }
   Recorder& recorder() { return recorder_; }
+  Snapshot snapshot() const;  // of the recorder and the device
 
   // Runs `forward` on `largest` with the kernels switched off, finds out what memory it asks for, and
   // reserves exactly that: later passes of at most as many tokens and outputs allocate nothing, larger ones
   // fail with Code::kFailed. Only the shapes of `largest` count, nothing in it is read. Fails with
   // Code::kDevice where memory is short.
   Result<void> plan(const Batch& largest, const std::function<void(const Batch&)>& forward);
+  // What plan() would reserve; takes and changes nothing.
+  Result<size_t> measure(const Batch& largest, const std::function<void(const Batch&)>& forward);
   size_t planned_bytes() const { return arena_.capacity(); }
+
+  // A pass whose x comes from another executor takes it up with enter(). It lies at entrance(), where whoever
+  // conducts has written it before the pass.
+  Tensor enter(int64_t rows, int64_t cols);
+  Tensor entrance(int64_t rows, int64_t cols) const {
+    return {memory_, DType::kF32, {.rows = rows, .cols = cols}};
+  }
 
   // While on, end_layer() looks for values that are not finite; bad_layer() is the first layer of the current
   // pass that handed one on. It costs a read of x a layer, so it is switched on to explain a NaN in the
   // logits.
   void check_layers(bool on) { checking_ = on; }
   std::optional<int> bad_layer() const { return bad_layer_; }
+
+  // One forward pass: `forward` calls begin(batch), then verbs. A backend that has seen a batch of this shape
+  // may run what it noted then instead of asking again: `forward` depends on nothing else.
+  virtual Tensor run(const Batch& /*batch*/, const std::function<Tensor()>& forward) { return forward(); }
+
+  // The lowest id among the greatest of the first `vocab` logits of each row that the last run() returned;
+  // false, and nothing done, where this is left to the host or a logit is not finite.
+  virtual bool greedy(const Tensor& /*logits*/, int64_t /*vocab*/, std::span<int32_t> /*ids*/) {
+    return false;
+  }
 
   void begin(const Batch& batch) override;
   Tensor end_layer(int layer, const Tensor& x) override;
@@ -74,6 +95,9 @@ class Executor : public Ops {
   Tensor rows(const Tensor& x, const Tensor& index) override;
   Routes route(const Tensor& logits, const Router& how) override;
   Tensor experts(const Tensor& x, const Experts& w, const Routes& routes) override;
+  void linear_each(const Tensor& x, std::span<const Linear* const> w, std::span<Tensor> y) override;
+  Tensor gated_linear(Act act, const Tensor& x, const Linear& gate, const Linear& up) override;
+  Tensor add_linear(const Tensor& a, const Tensor& x, const Linear& w) override;
 
  protected:
   struct Attend {
@@ -84,15 +108,34 @@ class Executor : public Ops {
     int kv_heads() const { return static_cast<int>(k.cols() / how.key_dim); }
   };
 
+  // A composite: products of one x, and what follows them. `y` has one tensor for each of `w`, but one in all
+  // where a gate and what it gates become one.
+  struct Products {
+    const Tensor& x;
+    std::span<const Linear* const> w;
+    std::span<const Tensor> y;
+    const Act* gated = nullptr;    // y = act(x · w[0]) ∘ (x · w[1])
+    const Tensor* plus = nullptr;  // y = plus + x · w[0]
+  };
+  static constexpr size_t kMostProducts = 4;  // of one x
+
   Executor(std::unique_ptr<Device> device, Activations activations);
+
+  bool planning() const { return arena_.measuring(); }  // kernels are off, memory is not there
+  bool checking() const { return checking_; }
+  const void* arena_memory() const { return memory_; }
 
   // Temporary memory of a kernel, reserved around its call; it must not shrink when there are more tokens.
   virtual size_t linear_scratch(const Tensor& /*x*/, const Linear& /*w*/) const { return 0; }
+  virtual size_t products_scratch(const Products& /*p*/) const { return 0; }
   virtual size_t attention_scratch(const Attend& /*a*/) const { return 0; }
   virtual size_t experts_scratch(const Tensor& /*x*/, const Experts& /*w*/, int /*top_k*/) const { return 0; }
 
   virtual void do_embed(const Tensor& y, const Tensor& table, const Tensor& tokens) = 0;
   virtual void do_linear(const Tensor& y, const Tensor& x, const Linear& w, std::byte* scratch) = 0;
+  // Composites are taken apart into plain verbs unless a backend fuses them.
+  virtual bool fuses() const { return false; }
+  virtual void do_products(const Products& /*p*/, std::byte* /*scratch*/) {}
   virtual void do_norm(const Tensor& y, const Tensor& x, const Norm& w) = 0;
   // table [tokens, 2*pairs]: the cosines of a position's pairs, then the sines (ops/rope_table.h).
   virtual void do_rope_table(const Tensor& table, const Rope& rope, const Tensor& positions) = 0;
@@ -117,6 +160,7 @@ class Executor : public Ops {
   };
 
   Tensor make(int64_t rows, int64_t cols, DType dtype = DType::kF32);
+  void launch_products(const Products& p);
   Tensor rope_table(const Rope& rope);
   template <class Kernel>
   void launch(Verb verb, size_t scratch, Kernel&& kernel);

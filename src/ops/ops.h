@@ -3,7 +3,9 @@
 // neither sees the other. What each verb computes, to the bit, is docs/numerics.md; ops/reference is that
 // text in code.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ops/batch.h"
@@ -94,6 +96,27 @@ class Ops {
   virtual Tensor rows(const Tensor& x, const Tensor& index) = 0;      // index [1, n] -> [n, width]
   virtual Routes route(const Tensor& logits, const Router& how) = 0;  // logits [tokens, experts]
   virtual Tensor experts(const Tensor& x, const Experts& w, const Routes& routes) = 0;
+
+  // Composites are what these bodies say. A backend may take fewer steps to the same bits.
+
+  // Several products of one x: auto [q, k, v] = op.linears(x, wq, wk, wv).
+  template <class... W>
+  std::array<Tensor, sizeof...(W)> linears(const Tensor& x, const W&... w) {
+    const Linear* const each[] = {&w...};
+    std::array<Tensor, sizeof...(W)> y;
+    linear_each(x, each, y);
+    return y;
+  }
+  virtual void linear_each(const Tensor& x, std::span<const Linear* const> w, std::span<Tensor> y) {
+    for (size_t i = 0; i < w.size(); ++i) y[i] = linear(x, *w[i]);
+  }
+  virtual Tensor gated_linear(Act act, const Tensor& x, const Linear& gate, const Linear& up) {
+    const auto [g, u] = linears(x, gate, up);
+    return gated(act, g, u);
+  }
+  virtual Tensor add_linear(const Tensor& a, const Tensor& x, const Linear& w) {
+    return add(a, linear(x, w));
+  }
 };
 
 }  // namespace juno::ops

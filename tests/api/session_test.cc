@@ -122,6 +122,24 @@ TEST(Session, LogitsAreTheSameForEveryChunkThreadCountAndContext) {
   EXPECT_EQ(hashes.size(), 1u);
 }
 
+// Each waits for the other's loops, not for the other's reply.
+TEST(Session, TwoThatShareThreadsRunAtOnceAndGiveTheSameBits) {
+  const std::vector<int32_t> ids = {5, 400, 23, 900, 77, 1200, 3, 8, 15};
+  const uint64_t want = hash(*open_session(kDemo), ids, 4);
+  SessionOptions options{.model_path = kDemo, .context = 64, .pool = std::make_shared<ThreadPool>(3)};
+  const auto first = take(Session::open(options)), second = take(Session::open(options));
+  EXPECT_EQ(first->info().threads, 3);
+  std::thread other([&] {
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(hash(*second, ids, 9), want);
+  });
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(hash(*first, ids, 4), want);
+  other.join();
+  options.threads = 2;
+  const auto refused = Session::open(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUsage);
+}
+
 TEST(Session, TheReferenceBackendGivesTheSameBits) {
   const std::vector<int32_t> ids = {511, 310, 412, 7, 8191, 0, 100};
   const auto slow = take(Session::open({.model_path = kDemo, .context = 64, .backend = "reference"}));
@@ -313,9 +331,9 @@ TEST(Session, ErrorsHaveTheCodesOfTheCommandLine) {
   EXPECT_EQ(code({.model_path = "/does/not/exist.gguf"}), 66);
   EXPECT_EQ(code({.model_path = written("bad.gguf", "GGUF nonsense that is no model at all")}), 65);
   EXPECT_EQ(code({.activations = "int4"}), 2);
-  EXPECT_EQ(code({.chunk = 0}), 2);
+  EXPECT_EQ(code({.chunk = -1}), 2);
   EXPECT_EQ(code({.chat_template = "no-such-template"}), 66);
-  EXPECT_EQ(code({.backend = "cuda"}), 69);
+  EXPECT_EQ(code({.backend = "rocm"}), 69);
   EXPECT_EQ(code({.backend = "abacus"}), 2);
   const auto session = open_session(kDemo);
   EXPECT_EQ(session->complete("x", {.sampling = {.top_p = 2}}, {}).error().code, Code::kUsage);

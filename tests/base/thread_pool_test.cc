@@ -46,6 +46,43 @@ TEST(ThreadPool, WakesThreadsThatWentToSleep) {
   }
 }
 
+TEST(ThreadPool, WorksOnNoMoreThreadsThanThereAreProcessors) {
+  ThreadPool pool(5, 2);
+  EXPECT_EQ(pool.threads(), 5);
+  std::atomic<int> done = 0;
+  std::atomic<bool> known = true;
+  pool.parallel_for(200, [&](int, int thread) {
+    ++done;
+    if (thread > 1) known = false;
+  });
+  EXPECT_EQ(done, 200);
+  EXPECT_TRUE(known);
+}
+
+TEST(ThreadPool, TwoCallersTakeTurns) {
+  ThreadPool pool(3);
+  std::atomic<int> running = 0;
+  std::atomic<bool> apart = true;
+  const auto call = [&](int64_t& sum) {
+    for (int loop = 0; loop < 3000; ++loop) {
+      std::atomic<int> done = 0;
+      pool.parallel_for(4, [&](int, int) {
+        if (++running > 3) apart = false;
+        ++done;
+        --running;
+      });
+      sum += done;
+    }
+  };
+  int64_t ours = 0, theirs = 0;
+  std::thread other([&] { call(theirs); });
+  call(ours);
+  other.join();
+  EXPECT_EQ(ours, 12000);
+  EXPECT_EQ(theirs, 12000);
+  EXPECT_TRUE(apart) << "more threads at work than the pool has";
+}
+
 bool keeps_denormals() {
   const volatile float least_normal = 0x1p-126f;
   return least_normal * 0.5f != 0.0f;

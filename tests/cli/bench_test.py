@@ -8,10 +8,12 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import xml.dom.minidom
 
 from juno import JUNO, SOURCE, environment, main, run
 
 SCRIPT = os.path.join(SOURCE, "bench/against_llama_cpp")
+CONDITIONS = os.path.join(SOURCE, "bench/conditions")
 LLAMA = os.path.join(SOURCE, "tests/data/archs/llama-untied-q8_0.gguf")
 MOE = os.path.join(SOURCE, "tests/data/archs/qwen3moe.gguf")
 TINY = ("-p", "8", "-n", "4", "-d", "0,16", "-b", "1,3", "-r", "2")
@@ -34,7 +36,7 @@ def near(a, b):
 
 def test_bench_measures_the_demo_model():
     report, err = measured(*TINY)
-    assert err == b"", err
+    assert err.count(b"\n") <= 1, err  # where it ran, if nobody said where
     assert report["juno_bench"] == 1 and report["versions"]["numerics"] == 1 and report["date"].endswith("Z")
     machine, model = report["machine"], report["models"][0]
     assert machine["cpu"] and machine["isa"] and machine["threads"] >= 1
@@ -104,6 +106,32 @@ def test_bench_prints_tables_and_lines():
     assert float(rows[0]["tokens_per_second/median"]) > 0 and rows[0]["against/ratio"] == ""
 
 
+def test_bench_measures_lists_of_lengths():
+    report, _ = measured("-m", LLAMA, "-p", "3,0,8", "-n", "2,4", "-d", "0", "-b", "1", "-r", "1")
+    assert [(t["test"], t["tokens"]) for t in report["models"][0]["tests"]] == [("prompt", 3), ("prompt", 8), ("decode", 2), ("decode", 4)]
+
+
+def test_bench_draws_the_roofline():
+    with tempfile.TemporaryDirectory() as folder:
+        picture = os.path.join(folder, "roofline.svg")
+        report, _ = measured("-m", LLAMA, MOE, *TINY, "--svg", picture)
+        svg = xml.dom.minidom.parse(picture)
+        points = [c for c in svg.getElementsByTagName("circle") if c.getElementsByTagName("title")]
+        tests, floats = (m["tests"] for m in report["models"])
+        assert len(points) == len(tests) == 6 and all(t["multiply_adds_per_second"] == 0 for t in floats)
+        # Both axes are logarithmic and rise: points are in the order of what they stand for.
+        intensity = lambda t: t["multiply_adds_per_second"] / t["weight_bytes_per_second"]
+        for axis, value, sign in (("cx", intensity, 1), ("cy", lambda t: t["multiply_adds_per_second"], -1)):
+            places = [sign * float(p.getAttribute(axis)) for _, p in sorted(zip(map(value, tests), points), key=lambda pair: pair[0])]
+            assert all(a <= b + 0.1 for a, b in zip(places, places[1:])), places
+        report["models"][0]["path"] = "a<b&c.gguf"
+        status, _, err = run("bench", "--report", saved(folder, "r.json", report), "--svg", picture)
+        assert status == 0 and "a&lt;b&amp;c" in open(picture).read(), err
+        del report["machine"]["limits"]
+        refused("--report", saved(folder, "torn.json", report), "--svg", picture, status=65, says=b"torn.json")
+        refused("-m", LLAMA, *TINY, "--svg", os.path.join(folder, "no/where.svg"), status=1, says=b"where.svg")
+
+
 def saved(folder, name, content):
     path = os.path.join(folder, name)
     with open(path, "w") as file:
@@ -148,7 +176,7 @@ def test_bench_refuses_what_is_no_report():
 
 
 def test_bench_refuses_bad_options():
-    for args in (("-r", "0"), ("-p", "-1"), ("-n", "x"), ("-d", "0,,1"), ("-d", "-4"), ("-b", "0"), ("-b", "1,9999"), ("--json", "--csv"),
+    for args in (("-r", "0"), ("-p", "-1"), ("-p", "1,,2"), ("-n", "4,-1"), ("-n", "x"), ("-d", "0,,1"), ("-d", "-4"), ("-b", "0"), ("-b", "1,9999"), ("--json", "--csv"),
                  ("--threads", "-1"), ("--isa", "abacus"), ("--activations", "f64"), ("--nothing",)):
         refused(*args)
     refused("-m", "/nowhere.gguf", *TINY, status=66, says=b"/nowhere.gguf")
@@ -166,26 +194,21 @@ PRETEND = """\
 """
 PRETENDED_LLAMA = PRETEND + """\
     if {fails}: sys.exit("no such model")
-    common = dict(build_commit="abc", build_number=7, cpu_info="a cpu", n_threads={threads})
-    tests = [(int(value("-p")), 0), (0, int(value("-n")))]
-    print(json.dumps([common | dict(n_prompt=p, n_gen=n, n_depth=int(d), avg_ts=(100 if p else 10) * calls, samples_ts=[])
-                      for d in value("-d").split(",") for p, n in tests if p + n] if "-d" in sys.argv else
-                     [common | dict(n_prompt=1, n_gen=0, n_depth=0, avg_ts=1)]))
+    p, n = int(value("-p")), int(value("-n"))
+    print(json.dumps([dict(build_commit="abc", build_number=7, cpu_info="a cpu", n_threads={threads}, n_prompt=p, n_gen=n,
+                           avg_ts=(100 if p else 10) * calls)]))
 """
 PRETENDED_BATCHES = PRETEND + """\
     print("a word before")
-    for b in value("-npl").split(","):
-        print(json.dumps(dict(n_kv_max=1, n_threads=2, pp=int(value("-npp")), tg=int(value("-ntg")), pl=int(b), speed_tg=40.0)))
+    print(json.dumps(dict(n_kv_max=1, n_threads=2, pp=int(value("-npp")), tg=int(value("-ntg")), pl=int(value("-npl")), speed_tg=40.0)))
 """
 PRETENDED_JUNO = PRETEND + """\
     if sys.argv[1] == "logits": sys.exit(print("0123"))
-    series = lambda x: dict(median=x, min=x, max=x, samples=[x])
-    tests = [dict(test=t, tokens=int(n), depth=int(d), batch=int(b), tokens_per_second=series(x * calls * calls),
-                  bandwidth_share=.5, multiply_add_share=.25) for d in value("-d").split(",") for b in value("-b").split(",")
-             for t, n, x in (("prompt", value("-p"), 300), ("decode", value("-n"), 20)) if n != "0"]
-    print(json.dumps(dict(versions=dict(juno="1", numerics=1), machine=dict(threads=2, isa="abacus", cpu="a cpu", load_average=0),
-                          models=[dict(path=value("-m"), sha256="ff", sha256_of="it", quant="Q", bytes=5, parameters=6,
-                                       peak_memory=dict(bytes=1000), tests=tests)])))
+    speed = (300 if value("-n") == "0" else 20) * calls * calls
+    test = dict(tokens_per_second=dict(median=speed), bandwidth_share=.5, multiply_add_share=.25)
+    machine = dict(threads={threads} or int(value("--threads")), isa="abacus", cpu="a cpu", limits=dict(read_bytes_per_second=1e9, multiply_adds_per_second=1e9))
+    print(json.dumps(dict(versions=dict(juno="1", numerics=1), machine=machine,
+                          models=[dict(path=value("-m"), sha256="ff", sha256_of="it", quant="Q", bytes=5, parameters=6, tests=[test])])))
 """
 
 
@@ -201,8 +224,9 @@ def pretend(folder, name, text, main=" ", threads=2, fails=False):
 def against(folder, *args, **llama):
     """-> (status, stdout, stderr, report or None, the commands that ran)"""
     out = os.path.join(folder, "new/cpu-test.json")
-    p = subprocess.run([sys.executable, SCRIPT, "--llama-bench", pretend(folder, "llama", PRETENDED_LLAMA, "-d", **llama),
-                        "--juno", pretend(folder, "juno", PRETENDED_JUNO, " bench"), "--threads", "2", "--out", out, *args],
+    p = subprocess.run([sys.executable, SCRIPT, "--llama-bench", pretend(folder, "llama", PRETENDED_LLAMA, **llama),
+                        "--juno", pretend(folder, "juno", PRETENDED_JUNO, " bench"), "--threads", "2", "--out", out,
+                        "--defaults-only", *args],
                        capture_output=True, text=True, timeout=60)
     log = os.path.join(folder, "log")
     ran = [line.split() for line in open(log)] if os.path.exists(log) else []
@@ -211,43 +235,101 @@ def against(folder, *args, **llama):
 
 def test_bench_against_llama_cpp_takes_turns_and_divides():
     with tempfile.TemporaryDirectory() as folder:
-        status, out, err, report, ran = against(folder, "-m", LLAMA, "-r", "3", "-d", "0,64", "--llama-args", "-fa 1")
+        status, out, err, report, ran = against(folder, "-m", LLAMA, "-r", "3", "--tests", "prompt:512", "--llama-args", "-fa on")
         assert status == 0, err
-        assert [r[0] for r in ran] == ["juno", "juno", "llama", "llama"] * 3, ran
+        assert [r[0] for r in ran] == ["juno", "llama"] * 9, ran
         assert all(LLAMA in r and "2" in r for r in ran) and all(("-fa" in r) == (r[0] == "llama") for r in ran)
         (model,) = report["models"]
-        keys = [(t["test"], t["tokens"], t["depth"], t["batch"]) for t in model["tests"]]
-        assert keys == [("prompt", 512, 0, 1), ("decode", 128, 0, 1), ("prompt", 512, 64, 1), ("decode", 128, 64, 1)], keys
-        prompt, decode = model["tests"][:2]
-        # Round i: 300 i² against 100 i, 20 i² against 10 i.
-        assert prompt["juno"]["samples"] == [300, 1200, 2700] and prompt["llama_cpp"]["samples"] == [100, 200, 300]
-        assert prompt["ratio"] == {"median": 6, "min": 3, "max": 9, "samples": [3, 6, 9]}, prompt
-        assert decode["ratio"]["samples"] == [2, 4, 6] and decode["juno_bandwidth_share"] == 0.5
-        assert model["first_token_seconds"]["juno"]["min"] > 0 and model["peak_memory_bytes"]["juno"]["median"] == 1000
-        assert model["peak_memory_bytes"]["llama_cpp"]["min"] > 1e6 and model["only_in_one"] == []
+        (prompt,) = model["tests"]
+        assert [prompt[k] for k in ("test", "tokens", "depth", "batch")] == ["prompt", 512, 0, 1]
+        # Round i: 300 i² against 100 i.
+        assert prompt["juno"]["samples"] == [300, 1200, 2700] and prompt["others"]["llama.cpp"]["samples"] == [100, 200, 300]
+        assert prompt["ratios"]["llama.cpp"] == {"median": 6, "min": 3, "max": 9, "samples": [3, 6, 9]}, prompt
+        assert prompt["juno_bandwidth_share"] == 0.5
+        assert model["first_token_seconds"]["juno"]["min"] > 0 and model["peak_memory_bytes"]["others"]["llama.cpp"]["min"] > 1e6
         assert report["versions"]["llama_cpp"] == "abc (7)" and report["machine"]["isa"] == "abacus"
-        assert len(report["commands"]["juno"]) == 2 and "-fa 1" in report["commands"]["llama_cpp"][0]
+        assert len(report["commands"]["juno"]) == 3 and "-fa on" in report["commands"]["llama.cpp"][0]
         assert "6 (3–9)" in out and "abacus" in out, out
 
 
-def test_bench_against_llama_cpp_compares_batches():
+def test_bench_against_llama_cpp_measures_depths_and_batches():
     with tempfile.TemporaryDirectory() as folder:
         batched = pretend(folder, "batched", PRETENDED_BATCHES)
-        status, out, err, report, ran = against(folder, "-m", LLAMA, "-r", "1", "-b", "1,8", "--llama-batched-bench", batched)
+        status, out, err, report, ran = against(folder, "-m", LLAMA, "-r", "1", "--speed-only", "--llama-batched-bench", batched,
+                                                "--lock", os.path.join(folder, "lock"), "--tests", "decode:32@64", "decode:4x8")
         assert status == 0, err
-        assert [r[0] for r in ran] == ["juno", "juno", "juno", "llama", "llama", "batched"], ran
-        assert [(t["test"], t["batch"]) for t in report["models"][0]["tests"]] == [("prompt", 1), ("decode", 1), ("decode", 8)]
-        assert report["models"][0]["tests"][2]["ratio"]["median"] == 2  # 20 · 2² against 40
+        assert [r[0] for r in ran] == ["juno", "llama", "juno", "batched"], ran
+        assert all(r[r.index("-d") + 1] == "64" for r in ran[:2]) and ran[2][ran[2].index("-b") + 1] == ran[3][ran[3].index("-npl") + 1] == "8"
+        deep, wide = report["models"][0]["tests"]
+        assert (deep["depth"], deep["batch"], wide["depth"], wide["batch"]) == (64, 1, 0, 8)
+        assert wide["ratios"]["llama.cpp"]["median"] == 2  # 20 · 2² against 40
+        assert "first_token_seconds" not in report["models"][0] and "decode 4 × 8" in out
+
+
+def test_bench_against_llama_cpp_measures_without_repacking_too():
+    with tempfile.TemporaryDirectory() as folder:
+        llama, juno = pretend(folder, "llama", PRETENDED_LLAMA), pretend(folder, "juno", PRETENDED_JUNO, " bench")
+        out = os.path.join(folder, "out.json")
+        p = subprocess.run([sys.executable, SCRIPT, "--llama-bench", llama, "--juno", juno, "-m", LLAMA, "--threads", "2", "-r", "2",
+                            "--tests", "prompt:4", "--speed-only", "--out", out], capture_output=True, text=True, timeout=60)
+        assert p.returncode == 0, p.stderr
+        ran = [line.split() for line in open(os.path.join(folder, "log"))]
+        assert [(r[0], "--repack" in r) for r in ran] == [("juno", False), ("llama", False), ("llama", True)] * 2, ran
+        (test,) = json.load(open(out))["models"][0]["tests"]
+        # Each call of llama is faster than the one before: 100 and 300, 200 and 400.
+        assert [s["median"] for s in test["others"].values()] == [200, 300] and test["best"] == "llama.cpp without repacking"
+
+
+def conditions(folder, *args, juno=None):
+    """-> (status, stdout, stderr, report or None)"""
+    out = os.path.join(folder, "conditions.json")
+    p = subprocess.run([sys.executable, CONDITIONS, *args, "--juno", juno or pretend(folder, "juno", PRETENDED_JUNO, " bench", threads=None),
+                        "--out", out], capture_output=True, text=True, timeout=60)
+    return p.returncode, p.stdout, p.stderr, json.load(open(out)) if os.path.exists(out) else None
+
+
+def test_bench_conditions_time_the_first_token_of_the_demo_model():
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err, report = conditions(folder, "start", "-r", "2", "--threads", "1", juno=JUNO)
+        assert status == 0, err
+        assert len(report["seconds"]["samples"]) == 2 and 0 < report["seconds"]["min"] and report["limit"] == 0.15
+        assert ("NOT met" in out) == (report["seconds"]["median"] > 0.15) and report["command"].startswith(os.path.basename(JUNO))
+
+
+def test_bench_conditions_compare_in_turns():
+    with tempfile.TemporaryDirectory() as folder:
+        # Call i of the program has speed 20 i²: with three threads 180, beside the 80 of two.
+        status, out, err, report = conditions(folder, "threads", "-m", LLAMA, "--threads", "2", "-r", "1")
+        assert status == 0, err
+        assert {n: e["ratio"]["median"] for n, e in report["threads"].items()} == {"1": 0.25, "2": 1, "3": 2.25}, report
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err, report = conditions(folder, "neighbour", "-m", LLAMA, "--threads", "1", "-r", "1")
+        assert status == 0 and report["fair_share"] == 0.5 and "met" in out, err
+        assert report["slower_than_fair"]["median"] == 0.125  # 20 alone, 80 of half a processor
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err, report = conditions(folder, "prompts", "-m", LLAMA, "--threads", "2", "-r", "1")
+        assert status == 0 and list(report["prompts"]) == ["1", "2", "3", "5", "17"] and "ratio" in report["prompts"]["17"], err
+
+
+def test_bench_conditions_refuse():
+    with tempfile.TemporaryDirectory() as folder:
+        for args in (("threads",), ("nothing",), ("threads", "-m", LLAMA, "--test", "decode"), ("start", "-r", "0"), ()):
+            status, out, err, report = conditions(folder, *args)
+            assert status == 2 and out == "" and report is None, (args, err)
+        status, _, err, report = conditions(folder, "prompts", "-m", "/nowhere.gguf")
+        assert status == 1 and "/nowhere.gguf" in err and report is None, err
 
 
 def test_bench_against_llama_cpp_refuses():
     with tempfile.TemporaryDirectory() as folder:
-        for args in (("-m", "/nowhere.gguf"), ("-m", LLAMA, "-b", "8"), ("-m", LLAMA, "-d", "x"), ("-m", LLAMA, "-r", "0"), ()):
+        one = ("-m", LLAMA, "-r", "1", "--tests", "prompt:1")
+        for args in (("-m", "/nowhere.gguf"), ("-m", LLAMA), (*one[:2], "--tests", "decode:8x2"), (*one[:2], "--tests", "prompt:8x2"),
+                     (*one[:2], "--tests", "decode"), (*one, "-r", "0"), ()):
             status, out, err, report, ran = against(folder, *args)
             assert status == 2 and not ran and out == "", (args, err)
-        status, _, err, report, _ = against(folder, "-m", LLAMA, "-r", "1", fails=True)
+        status, _, err, report, _ = against(folder, *one, fails=True)
         assert status == 1 and "no such model" in err and report is None, err
-        status, _, err, report, _ = against(folder, "-m", LLAMA, "-r", "1", threads=4)
+        status, _, err, report, _ = against(folder, *one, threads=4)
         assert status == 1 and "4 threads, not 2" in err and report is None, err
 
 

@@ -17,20 +17,23 @@ constexpr int kMaxThreads = 1024;
 
 float* row(const Tensor& x, int64_t index) { return x.f32() + index * x.cols(); }
 
-std::string known_isas() {
+std::string names_of(bool (*wanted)(const Isa&)) {
   std::string names;
-  for (const Isa& isa : isas()) names += (names.empty() ? "" : ", ") + std::string(isa.name);
+  for (const Isa& isa : isas())
+    if (wanted(isa)) names += (names.empty() ? "" : ", ") + std::string(isa.name);
   return names;
 }
 
 const Isa& choose(const std::string& name) {
+  const std::string known = names_of([](const Isa&) { return true; });
   for (const Isa& isa : isas()) {
     if (name.empty() ? isa.supported() : isa.name == name) {
       if (isa.supported()) return isa;
-      fail(Code::kDevice, "[backend/cpu] this processor has no {}", name);
+      fail(Code::kDevice, "[backend/cpu] this processor has no {}; known are {}, of which it has {}", name,
+           known, names_of([](const Isa& one) { return one.supported(); }));
     }
   }
-  fail(Code::kUsage, "[backend/cpu] unknown instruction set '{}'; known are {}", name, known_isas());
+  fail(Code::kUsage, "[backend/cpu] unknown instruction set '{}'; known are {}", name, known);
 }
 
 }  // namespace
@@ -39,15 +42,21 @@ Result<std::unique_ptr<ops::Executor>> open_cpu(const CpuOptions& options) {
   return guard([&]() -> std::unique_ptr<ops::Executor> {
     if (options.threads < 0 || options.threads > kMaxThreads)
       fail(Code::kUsage, "[backend/cpu] {} threads: 1 to {} are possible", options.threads, kMaxThreads);
-    const int threads = options.threads > 0 ? options.threads : cpu_limits().threads();
-    return std::make_unique<CpuOps>(threads, choose(options.isa), options.activations);
+    const Isa& isa = choose(options.isa);
+    std::shared_ptr<ThreadPool> pool = options.pool;
+    const int allowed = cpu_limits().threads(), threads = options.threads > 0 ? options.threads : allowed;
+    if (!pool) pool = std::make_shared<ThreadPool>(threads, allowed);
+    else if (options.threads > 0 && options.threads != pool->threads())
+      fail(Code::kUsage, "[backend/cpu] {} threads, but the pool that is shared has {}", threads,
+           pool->threads());
+    return std::make_unique<CpuOps>(std::move(pool), isa, options.activations);
   });
 }
 
-CpuOps::CpuOps(int threads, const Isa& isa, ops::Activations activations)
+CpuOps::CpuOps(std::shared_ptr<ThreadPool> pool, const Isa& isa, ops::Activations activations)
     : Executor(std::make_unique<ops::HostDevice>(), activations),
       kernels_(isa.kernels()),
-      pool_(threads, cpu_limits().threads()) {}
+      pool_(std::move(pool)) {}
 
 void CpuOps::do_embed(const Tensor& y, const Tensor& table, const Tensor& tokens) {
   const quant::FormatInfo& format = ops::format_of(table);

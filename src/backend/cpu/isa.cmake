@@ -2,16 +2,22 @@
 # processor. The flags change speed only: no result depends on them (docs/numerics.md §1).
 set(isas baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  list(APPEND isas avx2 avx512)
+  list(APPEND isas avx2 avxvnni avx512 amx)
   set(flags_avx2 -mavx2 -mfma -mf16c)
+  set(flags_avxvnni ${flags_avx2} -mavxvnni)
   set(flags_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c -mprefer-vector-width=512
       $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)  # GCC 12 warns of its own headers
+  set(flags_amx ${flags_avx512} -mamx-tile -mamx-int8)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  list(APPEND isas neon)
+  set(flags_neon -march=armv8.2-a+dotprod)
 endif()
 # UBSan on fully unrolled kernels would take minutes to compile; the reference, whose bits they have, is under it.
 set(optimise -O3)
 if(JUNO_SANITIZE)
   set(optimise -O1 -fno-sanitize=undefined)
 endif()
+set_property(GLOBAL PROPERTY juno_isas ${isas})
 foreach(isa IN LISTS isas)
   add_library(juno_cpu_${isa} OBJECT ${CMAKE_CURRENT_LIST_DIR}/vec/kernels.cc)
   target_include_directories(juno_cpu_${isa} PRIVATE ${CMAKE_SOURCE_DIR}/src)

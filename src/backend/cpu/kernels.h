@@ -9,19 +9,23 @@
 
 namespace juno::cpu {
 
-inline constexpr int kLanes = 16;       // tokens side by side in a tile
-inline constexpr int kItemRows = 32;    // weight rows unpacked at a time, at most
-inline constexpr int kAttendRows = 16;  // query rows that share a converted chunk of the cache
+inline constexpr int kLanes = 16;      // tokens side by side in a tile
+inline constexpr int kItemRows = 64;   // weight rows unpacked at a time, at most
+inline constexpr int kPieceRows = 16;  // rows that belong together: a piece of fewer does the work of so many
+inline constexpr int kItemTokens = 256;  // rows of activations that meet unpacked weights at a time, at most
+inline constexpr int kAttendRows = 16;   // query rows that share a converted chunk of the cache
 
 // y = x · weightᵀ (+ bias). For integer weights x is packed first. From kManyTokens on, tokens lie side by
 // side in tiles of kLanes; below, each row stays in one piece.
 struct Product {
   static constexpr int kManyTokens = 8;
+  bool panels = false;           // rows side by side: panel.h
   bool bytes = false;            // integers stay bytes: few.h and many.h instead of linear.h
   const void* weight = nullptr;  // [outputs, k]
   int64_t row_bytes = 0, k = 0, outputs = 0;
   int block = 32;              // activations that share a scale
-  int cell = 32;               // weights that share a sub-scale: what tiles of bytes hold sums of
+  int cell = 32;               // weights that share a sub-scale: what is packed holds sums of so many
+  int times = 0;               // panels: the factor of these sums
   int tokens = 0, planes = 1;  // planes: 2 under int8x2
   const float* x = nullptr;    // [tokens, k]
   std::byte* packed = nullptr;
@@ -33,15 +37,27 @@ struct Product {
   JUNO_BOTH int64_t blocks() const { return (k + block - 1) >> __builtin_ctz(block); }
   // Blocks of the largest of the eight groups.
   JUNO_BOTH int steps() const { return static_cast<int>((blocks() + 7) / 8); }
-  JUNO_BOTH int pack_items() const { return many() ? (tokens + kLanes - 1) / kLanes : tokens; }
+  JUNO_BOTH int pack_items() const { return many() && !panels ? (tokens + kLanes - 1) / kLanes : tokens; }
   // Of one item and plane: q, then a scale for each block, then the sums of each 16.
   JUNO_BOTH size_t packed_bytes() const {
+    if (panels) return (blocks() * record_bytes(block, cell) + 63) / 64 * 64;
     const size_t strip = (steps() * 8 * (2 * sizeof(float) + block) + k / 16 * sizeof(int16_t)) + 64;
     const size_t few = k * sizeof(int16_t) + blocks() * sizeof(float) + k / 16 * sizeof(int16_t);
     const size_t tile = (k + blocks() + k / 16) * kLanes * sizeof(float);
     const size_t byte_tile = (k + blocks() * sizeof(float) + k / cell * sizeof(int32_t)) * kLanes;
     if (bytes) return ((many() ? byte_tile : strip) + 63) / 64 * 64;
     return ((many() ? tile : few) + 63) / 64 * 64;
+  }
+  // Panels. Of a block of activations, in this order: its integers, their scale (f32), the sums of each cell
+  // times `times` (i32), the sums again with the sign of `times` (i16).
+  JUNO_BOTH static constexpr int record_bytes(int block, int cell) {
+    return (block + 4 + block / cell * 6 + 3) / 4 * 4;
+  }
+  // Elements of a row that lie unpacked together: a group, and what file blocks have around it.
+  JUNO_BOTH int64_t chunk() const { return (int64_t{steps()} * block + 255) / 256 * 256 + 256; }
+  JUNO_BOTH size_t panel_bytes(int rows) const {
+    const int64_t n = chunk(), numbers = 2 * (n / block) + 2 * (n / cell);
+    return rows * (n + numbers * sizeof(float));
   }
   // Of a thread: unpacked rows, or the room to quantise one row of x.
   JUNO_BOTH size_t scratch_bytes() const {
@@ -51,16 +67,22 @@ struct Product {
         steps() * 16 * (6 * sizeof(int32_t) + block / 32 * sizeof(int32_t) + block) + k + 1024;
     const size_t byte_row = k + (2 * blocks() + 2 * (k / cell)) * sizeof(float) + 128;
     const size_t sums = kItemRows * 3 * 2 * kLanes * sizeof(float);
+    const int together = tokens * planes < kItemTokens ? tokens * planes + 1 : kItemTokens;
+    const size_t waiting = size_t{kItemRows} * together * 3 * sizeof(float);
+    const size_t folded = 2 * static_cast<size_t>(chunk()) * kPieceRows;
+    if (panels) return (panel_bytes(kItemRows) + waiting + folded + quantised + 63) / 64 * 64;
     if (bytes && many()) return (kItemRows * byte_row + sums + quantised + 63) / 64 * 64;
-    const size_t rows = many() ? kItemRows * row : bytes ? stage : 4 * row;
+    const size_t floats = (many() ? kItemRows : 0) * chunk() * sizeof(float) + waiting,
+                 general = (many() ? kItemRows : 4) * row;
+    const size_t rows = bytes ? stage : floats > general ? floats : general;
     return (rows + quantised + 63) / 64 * 64;
   }
 };
 
 struct FormatKernels {
   uint32_t gguf_id;
-  bool bytes;  // the kernels of few.h and many.h
-  int cell;    // weights that share a sub-scale
+  bool panels, bytes;  // as of Product
+  int cell, times;
   void (*multiply)(const Product& p, int64_t first, int64_t last,
                    std::byte* scratch);  // outputs [first, last)
 };
@@ -107,6 +129,13 @@ struct Kernels {
   void (*pack)(const Product& p, int item, std::byte* scratch);
   size_t (*attend_scratch)(int heads, int key_dim, int value_dim);
   void (*attend)(const AttentionItem& item, std::byte* scratch);
+  // The same in parts: chunk after chunk, in any order, then merged in theirs. A part and what is kept take
+  // rows * heads states of attend_state floats each.
+  int (*attend_state)(int value_dim);
+  void (*attend_part)(const AttentionItem& item, int32_t chunk, int32_t next, float* part,
+                      std::byte* scratch);
+  void (*attend_merge)(const AttentionItem& item, int32_t first, int32_t last, float* parts, float* kept);
+  void (*attend_end)(const AttentionItem& item, float* kept);
   void (*store_f16)(uint16_t* to, const float* from, int64_t n);
   void (*norm)(float* y, const float* x, int64_t runs, const NormRun& w);
   // x [heads, head_dim] of one token; turn [2*pairs].

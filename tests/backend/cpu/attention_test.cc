@@ -88,6 +88,19 @@ TEST_P(AttentionBits, EqualTheReferenceWholeChunkedAndTokenByToken) {
   }
 }
 
+// Too few rows and heads for all threads: chunks are shared out, here in several waves, and merged in order.
+TEST_P(AttentionBits, EqualTheReferenceWhereTheChunksOfAHeadAreSharedOut) {
+  for (const Case& c : {Case{2, 1, 64, 64}, Case{3, 1, 40, 24, 20.0}, Case{2, 2, 64, 64, 0, 150}}) {
+    Memory memory(35);
+    const Sequence s(memory, c, 700);
+    ops::Reference reference;
+    const Bits want = in_pieces(reference, c, s, {700});
+    for (const int threads : {2, 3})
+      EXPECT_EQ(in_pieces(*open(ops::Activations::kInt8, threads), c, s, {500, 1, 1, 17, 112, 1, 68}), want)
+          << c.key_dim << " " << threads;
+  }
+}
+
 TEST_P(AttentionBits, DoNotDependOnThreads) {
   const Case c{6, 2, 64, 64};
   Memory memory(32);

@@ -110,13 +110,13 @@ TEST_P(Products, EqualTheReferenceForScalesThatVanishOrAreDenormal) {
 }
 
 // A format that fell back to the general kernels would still be right, only slow.
-TEST_P(Products, RunOnBytesForEveryIntegerFormat) {
+TEST_P(Products, RunInPanelsForEveryIntegerFormat) {
   const bool vectors = GetParam()->name != "baseline";
   const Kernels& kernels = GetParam()->kernels();
   ASSERT_EQ(kernels.format_count, static_cast<int>(quant::formats().size()));
   for (int i = 0; i < kernels.format_count; ++i) {
     const quant::FormatInfo& format = *quant::find_format(kernels.formats[i].gguf_id);
-    EXPECT_EQ(kernels.formats[i].bytes, vectors && !format.is_float) << format.name;
+    EXPECT_EQ(kernels.formats[i].panels, vectors && !format.is_float) << format.name;
   }
 }
 
@@ -187,6 +187,120 @@ TEST_P(Products, OfExpertsEqualTheReference) {
   }
 }
 
+// Several waves, experts that nobody chose, and one that many did.
+TEST_P(Products, OfManyExpertsEqualTheReference) {
+  Memory memory(29);
+  for (const Activations profile : kProfiles) {
+    const auto cpu = open(profile, 3);
+    ops::Reference reference(profile);
+    for (const uint32_t id : {quant::Q4_K::gguf_id, quant::Q8_0::gguf_id, quant::F16::gguf_id}) {
+      const quant::FormatInfo& format = *quant::find_format(id);
+      const ops::Experts w{.gate = memory.weight(format, {11, 40, 256}),
+                           .up = memory.weight(*quant::find_format(quant::Q6_K::gguf_id), {11, 40, 256}),
+                           .down = memory.weight(*quant::find_format(quant::F32::gguf_id), {11, 256, 40}),
+                           .act = ops::Act::kGeluTanh};
+      for (const int64_t tokens : {1, 2, 9, 70}) {
+        const Tensor x = memory.f32(tokens, 256, -1e-3f, 1e-3f), logits = memory.f32(tokens, 11);
+        for (int64_t t = 0; t < tokens; ++t) logits.f32()[t * 11 + 4] = t % 5 == 0 ? -9 : 9;
+        const Positions at(tokens);
+        const auto body = [&](Ops& op) { return op.experts(x, w, op.route(logits, {.top_k = 4})); };
+        EXPECT_EQ(run(*cpu, at.batch, body), run(reference, at.batch, body)) << format.name << tokens;
+      }
+    }
+  }
+}
+
+// A composite on the backend that fuses it, on the same backend in plain verbs, and by the reference.
+class Composites : public test::OnEveryIsa {
+ protected:
+  using Body = std::function<Tensor(Ops&)>;
+  void compare(ops::Executor& cpu, int64_t tokens, const Body& fused, const Body& plain) {
+    const Positions at(tokens);
+    ops::Reference reference(cpu.activations());
+    const Bits want = run(cpu, at.batch, plain);
+    EXPECT_EQ(run(cpu, at.batch, fused), want) << tokens;
+    EXPECT_EQ(run(reference, at.batch, fused), want) << tokens;
+  }
+  Linear linear(Memory& memory, uint32_t format, int64_t rows, int64_t k, bool bias) {
+    return {.weight = memory.weight(*quant::find_format(format), {.rows = rows, .cols = k}),
+            .bias = bias ? memory.f32(1, rows) : Tensor{}};
+  }
+};
+
+TEST_P(Composites, AreWhatTheirBodiesSayForOneToThirtyThreeTokens) {
+  Memory memory(51);
+  const uint32_t formats[][3] = {{quant::Q4_1::gguf_id, quant::Q4_1::gguf_id, quant::Q8_0::gguf_id},
+                                 {quant::Q4_K::gguf_id, quant::Q4_K::gguf_id, quant::Q6_K::gguf_id},
+                                 {quant::F16::gguf_id, quant::Q8_0::gguf_id, quant::Q3_K::gguf_id}};
+  for (const Activations profile : kProfiles) {
+    const auto cpu = open(profile, 3);
+    for (const auto& f : formats) {
+      const int64_t k = f[2] == quant::Q8_0::gguf_id ? 96 : 512;
+      const Linear q = linear(memory, f[0], 75, k, true), wk = linear(memory, f[1], 33, k, false),
+                   v = linear(memory, f[2], 1, k, true);
+      const Linear gate = linear(memory, f[0], 47, k, false), up = linear(memory, f[2], 47, k, true);
+      for (int64_t tokens = 1; tokens <= 33; ++tokens) {
+        if (f[0] != quant::Q4_1::gguf_id && tokens % 4 != 1) continue;
+        const Tensor x = memory.f32(tokens, k), a = memory.f32(tokens, 75);
+        for (const int i : {0, 1, 2})
+          compare(
+              *cpu, tokens, [&](Ops& op) { return op.linears(x, q, wk, v)[i]; },
+              [&](Ops& op) {
+                return op.linear(x, i == 0 ? q : i == 1 ? wk : v);
+              });
+        compare(
+            *cpu, tokens, [&](Ops& op) { return op.gated_linear(ops::Act::kSilu, x, gate, up); },
+            [&](Ops& op) { return op.gated(ops::Act::kSilu, op.linear(x, gate), op.linear(x, up)); });
+        compare(
+            *cpu, tokens, [&](Ops& op) { return op.add_linear(a, x, q); },
+            [&](Ops& op) { return op.add(a, op.linear(x, q)); });
+      }
+    }
+  }
+}
+
+TEST_P(Composites, AreWhatTheirBodiesSayForEveryFormatAndLength) {
+  Memory memory(52);
+  const auto cpu = open();
+  for (const quant::FormatInfo& format : quant::formats()) {
+    for (const int64_t k : {32, 96, 576, 640, 896, 1536, 3584}) {
+      if (k % format.block_elements != 0) continue;
+      const Linear w = linear(memory, format.gguf_id, 20, k, false);
+      const Linear up = linear(memory, format.gguf_id, 20, k, true);
+      for (const int64_t tokens : {1, 9}) {
+        const Tensor x = memory.f32(tokens, k), a = memory.f32(tokens, 20);
+        compare(
+            *cpu, tokens, [&](Ops& op) { return op.gated_linear(ops::Act::kGeluErf, x, w, up); },
+            [&](Ops& op) { return op.gated(ops::Act::kGeluErf, op.linear(x, w), op.linear(x, up)); });
+        compare(
+            *cpu, tokens, [&](Ops& op) { return op.add_linear(a, x, up); },
+            [&](Ops& op) { return op.add(a, op.linear(x, up)); });
+      }
+    }
+  }
+}
+
+TEST_P(Composites, AreCountedAsTheVerbsTheyStandFor) {
+  Memory memory(53);
+  const Linear w = linear(memory, quant::Q8_0::gguf_id, 20, 64, false);
+  const Tensor x = memory.f32(2, 64), a = memory.f32(2, 20);
+  const Positions at(2);
+  const auto counted = [&](ops::Executor& on) {
+    run(on, at.batch, [&](Ops& op) {
+      op.linears(x, w, w, w);
+      op.gated_linear(ops::Act::kSilu, x, w, w);
+      return op.add_linear(a, x, w);
+    });
+    std::string text;
+    for (const OpCount& op : on.recorder().snapshot().ops)
+      text += fmt::format("{} {} {}, ", op.name, op.calls, op.weight_bytes);
+    return text;
+  };
+  ops::Reference reference;
+  EXPECT_EQ(counted(*open()), counted(reference));
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, Composites, test::every_isa(), test::isa_name);
 INSTANTIATE_TEST_SUITE_P(Isa, Products, test::every_isa(), test::isa_name);
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
-#include "backend/backends.h"
 #include "backend/cpu/isa_test.h"
 
 namespace juno::cpu {
@@ -102,39 +101,15 @@ TEST_P(Rows, RunTheInstructionSetThatWasAskedFor) {
 
 INSTANTIATE_TEST_SUITE_P(Isa, Rows, test::every_isa(), test::isa_name);
 
-TEST(Backends, RefuseWhatIsNotThere) {
-  const auto cuda = open_backend("cuda", {});
-  ASSERT_FALSE(cuda);
-  EXPECT_EQ(cuda.error().code, Code::kDevice);
-  EXPECT_EQ(cuda.error().message, "[backend] cuda is not built into this program");
-  EXPECT_EQ(open_backend("rocm", {}).error().code, Code::kDevice);
-  const auto odd = open_backend("abacus", {});
-  ASSERT_FALSE(odd);
-  EXPECT_EQ(odd.error().code, Code::kUsage);
-  EXPECT_NE(odd.error().message.find("cpu, reference"), std::string::npos);
-  const auto isa = open_backend("cpu", {.isa = "mmx"});
-  ASSERT_FALSE(isa);
-  EXPECT_EQ(isa.error().code, Code::kUsage);
-  EXPECT_NE(isa.error().message.find("baseline"), std::string::npos);
-}
-
-TEST(Backends, RefuseAnInstructionSetThatTheProcessorLacks) {
+TEST(Open, RefusesAnInstructionSetThatTheProcessorLacks) {
   const Isa* lacking = nullptr;
   for (const Isa& isa : isas())
     if (!isa.supported()) lacking = &isa;
   if (!lacking) GTEST_SKIP() << "this processor has all of them";
-  const auto opened = open_backend("cpu", {.isa = std::string(lacking->name)});
+  const auto opened = open_cpu({.isa = std::string(lacking->name)});
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code, Code::kDevice);
-}
-
-TEST(Backends, TakeTheThreadsTheyAreGiven) {
-  const auto three = open_backend("cpu", {.threads = 3});
-  ASSERT_TRUE(three);
-  EXPECT_EQ((*three)->threads(), 3);
-  const auto reference = open_backend("reference", {});
-  ASSERT_TRUE(reference);
-  EXPECT_EQ((*reference)->threads(), 1);
+  EXPECT_NE(opened.error().message.find("of which it has"), std::string::npos) << opened.error().message;
 }
 
 // The linker keeps one copy of a weak function: another object would then run this one's instructions.

@@ -4,7 +4,7 @@
 #pragma once
 #include <cstddef>
 
-#include "backend/cpu/vec/wide.h"
+#include "backend/cpu/vec/vocabulary.h"
 #include "quant/formats.h"
 
 #if defined(JUNO_WIDE)
@@ -23,9 +23,6 @@ struct UnsignedCell {
   static constexpr int bits = kBits, offset = kOffset;
 };
 
-JUNO_BOTH __m128i table16(const int8_t* values) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
-}
 inline constexpr int8_t kIq4Table[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                          1,    13,   25,  38,  53,  69,  89,  113};
 inline constexpr int8_t kMxfp4Table[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};

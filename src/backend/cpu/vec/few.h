@@ -64,17 +64,6 @@ JUNO_BOTH void stage_order(const Product& p, Stage& s) {
   }
 }
 
-// Eight small numbers, each in both halves of 32 bits; sixteen as 16 bits.
-JUNO_BOTH void spread8(Eight from, uint32_t* to) {
-  const __m256i v = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(from)));
-  const __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0xffff));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_or_si256(low, _mm256_slli_epi32(v, 16)));
-}
-JUNO_BOTH void spread16(const Eight* from, int16_t* to) {
-  const __m128i v = _mm_set_epi64x(static_cast<int64_t>(from[1]), static_cast<int64_t>(from[0]));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_cvtepi8_epi16(v));
-}
-
 template <class F>
 JUNO_BOTH void stage_row(const Product& p, Rows row, const Stage& stage, int r) {
   const auto* blocks = reinterpret_cast<const typename F::Block*>(row[r]);
@@ -115,11 +104,7 @@ JUNO_BOTH void stage_row(const Product& p, Rows row, const Stage& stage, int r) 
 template <int kCells, int kPerBlock, int kTimes>
 JUNO_BOTH void stage_sums(const Product& p, const Stage& stage, const int16_t* factor, const int16_t* h,
                           int r, int32_t* to) {
-  for (int64_t i = 0; i < p.k / 16; i += 16) {
-    const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(factor + i));
-    const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(h + i));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(stage.sums + i / 2), _mm256_madd_epi16(a, b));
-  }
+  for (int64_t i = 0; i < p.k / 16; i += 16) pair_products(factor + i, h + i, stage.sums + i / 2);
   const int lanes = p.steps() * kGroupLanes;
   for (int i = 0; i < lanes; ++i) {
     for (int part = 0; part < kPerBlock; ++part) {
@@ -167,7 +152,7 @@ JUNO_BOTH Ints add_cell(Ints acc, Bytes w, Bytes x, const Stage& stage, int64_t 
     if constexpr (Cells<F>::is_signed) return dot_signed(acc, w, x);
     else return dot_unsigned(acc, w, x);
   } else {
-    const Bytes s = Cells<F>::sub == 32 ? scale32(stage.scale, cell) : scale16(stage.scale, 2 * cell);
+    const auto s = Cells<F>::sub == 32 ? scale32(stage.scale, cell) : scale16(stage.scale, 2 * cell);
     if constexpr (Cells<F>::is_signed) return dot_scaled_signed(acc, w, x, s);
     else return dot_scaled(acc, w, x, s);
   }

@@ -2,7 +2,7 @@
 // Products with float weights: docs/numerics.md §4. Included by the files of vec/ only.
 #pragma once
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/vec/lanes.h"
+#include "backend/cpu/vec/vocabulary.h"
 #include "quant/dot.h"
 #include "quant/formats.h"
 
@@ -14,83 +14,169 @@ JUNO_BOTH Lanes load_weights(const quant::F32::Block* w) { return load(&w->x); }
 JUNO_BOTH Lanes load_weights(const quant::F16::Block* w) { return load_f16(&w->x); }
 JUNO_BOTH Lanes load_weights(const quant::BF16::Block* w) { return load_bf16(&w->x); }
 
-inline constexpr int kFloatRows = kTileRows / 2 < 2 ? 2 : kTileRows / 2;
+inline constexpr int kFloatRows = kTileRows < 8 ? 2 : 8, kFloatTokens = 2;
+inline constexpr int kFloatSums = kFloatRows * kFloatTokens;
+inline constexpr int kFloatLevels = 3;  // sums that wait for their neighbour
 
-// Group g of rows of weights times rows of activations: sixteen sums for each pair, element k in sum k
-// mod 16.
-template <class F, int kTokens>
-JUNO_BOTH void float_group(const Product& p, const typename F::Block* const* w, const float* const* x, int g,
-                           float (*y)[kTokens]) {
-  const int64_t past = quant::group_begin(g + 1, p.blocks()) * p.block, end = past < p.k ? past : p.k;
-  int64_t i = quant::group_begin(g, p.blocks()) * p.block;
-  Lanes acc[kFloatRows][kTokens];
-  for (auto& row : acc)
-    for (Lanes& sum : row) sum = all(0);
-  for (; i + kLanes <= end; i += kLanes) {
-    Lanes of[kTokens];
-#pragma GCC unroll 4
-    for (int t = 0; t < kTokens; ++t) of[t] = load(x[t] + i);
-#pragma GCC unroll 4
-    for (int r = 0; r < kFloatRows; ++r) {
-      const Lanes weights = load_weights(w[r] + i);
-#pragma GCC unroll 4
-      for (int t = 0; t < kTokens; ++t) acc[r][t] = fma(weights, of[t], acc[r][t]);
-    }
-  }
-  for (int r = 0; r < kFloatRows; ++r) {
-    for (int t = 0; t < kTokens; ++t) {
-      float sums[kLanes];
-      store(sums, acc[r][t]);
-      for (int64_t j = i; j < end; ++j)
-        sums[j % kLanes] = juno::fma(F::value(w[r][j], 0), x[t][j], sums[j % kLanes]);
-      y[r][t] = quant::halving_tree(sums, kLanes);
+// to[i] = the halving tree of sums[i].
+template <class Vector>
+JUNO_BOTH void add_lanes(const Vector* sums, float* to) {
+  if constexpr (requires { halving_trees<kFloatSums>(sums, to); }) {
+    halving_trees<kFloatSums>(sums, to);
+  } else {
+    for (int i = 0; i < kFloatSums; ++i) {
+      float lanes[kLanes];
+      store(lanes, sums[i]);
+      to[i] = quant::halving_tree(lanes, kLanes);
     }
   }
 }
 
-// y [kTokens, outputs] at the tokens from t on and the rows from o on.
+// Elements [begin, end) of kFloatRows rows of weights and of some rows of activations.
+template <class F>
+struct FloatTile {
+  const typename F::Block* w[kFloatRows];  // at begin
+  const float* x;                          // at begin
+  int64_t x_stride;                        // elements between tokens
+  int64_t begin, end;
+};
+
+// sums[row * kTokens + token]: sixteen for each pair, element k in sum k mod 16.
 template <class F, int kTokens>
-[[gnu::noinline]] void multiply_floats(const Product& p, const typename F::Block* const* w, int t, int64_t o,
-                                       int64_t last) {
-  const float* x[kTokens];
-  for (int i = 0; i < kTokens; ++i) x[i] = p.x + (t + i) * p.k;
-  float sums[quant::kGroups][kFloatRows][kTokens];
-  for (int g = 0; g < quant::kGroups; ++g) float_group<F, kTokens>(p, w, x, g, sums[g]);
-  for (int r = 0; r < kFloatRows && o + r < last; ++r) {
-    for (int i = 0; i < kTokens; ++i) {
-      float tree[quant::kGroups];
-      for (int g = 0; g < quant::kGroups; ++g) tree[g] = sums[g][r][i];
-      const float y = quant::neighbour_tree(tree, quant::kGroups);
-      p.y[(t + i) * p.outputs + o + r] = p.bias ? y + p.bias[o + r] : y;
+JUNO_BOTH void float_sums(const FloatTile<F>& tile, Lanes* sums) {
+  const int64_t n = tile.end - tile.begin;
+#pragma GCC unroll 16
+  for (int i = 0; i < kFloatRows * kTokens; ++i) sums[i] = all(0);
+  int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes) {
+    Lanes x[kTokens];
+#pragma GCC unroll 4
+    for (int t = 0; t < kTokens; ++t) x[t] = load(tile.x + t * tile.x_stride + k);
+#pragma GCC unroll 8
+    for (int r = 0; r < kFloatRows; ++r) {
+      const Lanes w = load_weights(tile.w[r] + k);
+#pragma GCC unroll 4
+      for (int t = 0; t < kTokens; ++t) sums[r * kTokens + t] = fma(w, x[t], sums[r * kTokens + t]);
+    }
+  }
+  if (k == n) return;
+  for (int i = 0; i < kFloatRows * kTokens; ++i) {
+    float lanes[kLanes];
+    store(lanes, sums[i]);
+    for (int64_t j = k; j < n; ++j) {
+      float& sum = lanes[(tile.begin + j) % kLanes];
+      sum = juno::fma(F::value(tile.w[i / kTokens][j], 0), tile.x[i % kTokens * tile.x_stride + j], sum);
+    }
+    sums[i] = load(lanes);
+  }
+}
+
+// Group g, added into the tree: waiting [kFloatLevels, kFloatSums] holds the sums that wait for their
+// neighbour, after the last group the results.
+template <class F, int kTokens>
+[[gnu::noinline]] void float_group(const FloatTile<F>& tile, int g, float* waiting) {
+  Lanes sums[kFloatSums];
+  float_sums<F, kTokens>(tile, sums);
+#pragma GCC unroll 16
+  for (int i = kFloatRows * kTokens; i < kFloatSums; ++i) sums[i] = sums[0];
+  float own[kFloatSums];
+  add_lanes(sums, own);
+  int level = 0;
+  for (; g >> level & 1; ++level)
+    for (int i = 0; i < kFloatSums; ++i) own[i] = waiting[level * kFloatSums + i] + own[i];
+  if (level == kFloatLevels) level = 0;
+  for (int i = 0; i < kFloatSums; ++i) waiting[level * kFloatSums + i] = own[i];
+}
+
+// Outputs [first, last) of tokens [token, token + count).
+struct FloatItem {
+  int64_t first, last;
+  int token, count;
+  const float* x;  // of the first token
+  float* waiting;  // [rows / kFloatRows, pairs of tokens, kFloatLevels, kFloatSums]
+  float* wide;     // [rows, elements of a group]: weights that are widened once for all tokens
+  JUNO_BOTH int64_t pairs() const { return (count + 1) / kFloatTokens; }
+};
+
+inline constexpr int kNearTokens = 16;  // whose part of a group stays in the first cache
+
+// kFloatRows rows from the item's row `row` on times tokens [from, to) of the item.
+template <class F>
+JUNO_BOTH void float_tokens(const FloatItem& item, FloatTile<F>& tile, int64_t row, int from, int to, int g) {
+  float* waiting =
+      item.waiting + (row / kFloatRows * item.pairs() + from / kFloatTokens) * kFloatLevels * kFloatSums;
+  for (int t = from; t < to; t += kFloatTokens, waiting += kFloatLevels * kFloatSums) {
+    tile.x = item.x + t * tile.x_stride + tile.begin;
+    if (t + 1 < to) float_group<F, 2>(tile, g, waiting);
+    else float_group<F, 1>(tile, g, waiting);
+  }
+}
+
+// Group g of all rows. Source(row): where its elements begin; past the last row, the last again.
+template <class F, class Source>
+JUNO_BOTH void float_rows(const FloatItem& item, FloatTile<F>& tile, int g, Source&& source) {
+  const int64_t rows = item.last - item.first;
+  for (int from = 0; from < item.count; from += kNearTokens) {
+    const int to = from + kNearTokens < item.count ? from + kNearTokens : item.count;
+    for (int64_t row = 0; row < rows; row += kFloatRows) {
+      for (int r = 0; r < kFloatRows; ++r) tile.w[r] = source(row + r < rows ? row + r : rows - 1);
+      float_tokens<F>(item, tile, row, from, to, g);
     }
   }
 }
 
 template <class F>
-JUNO_BOTH void multiply_float_rows(const Product& p, const typename F::Block* const* w, int64_t o,
-                                   int64_t last) {
-  int t = 0;
-  for (; t + 2 <= p.tokens; t += 2) multiply_floats<F, 2>(p, w, t, o, last);
-  if (t < p.tokens) multiply_floats<F, 1>(p, w, t, o, last);
+JUNO_BOTH void multiply_float_group(const Product& p, const FloatItem& item, int g) {
+  const int64_t past = quant::group_begin(g + 1, p.blocks()) * p.block;
+  const int64_t begin = quant::group_begin(g, p.blocks()) * p.block, end = past < p.k ? past : p.k;
+  const auto file = [&](int64_t row) {
+    const auto* w = static_cast<const char*>(p.weight) + (item.first + row) * p.row_bytes;
+    return reinterpret_cast<const typename F::Block*>(w) + begin;
+  };
+  if (!p.many()) {
+    FloatTile<F> tile{.w = {}, .x = nullptr, .x_stride = p.k, .begin = begin, .end = end};
+    return float_rows<F>(item, tile, g, file);
+  }
+  const auto wide = [&](int64_t row) {
+    return reinterpret_cast<quant::F32::Block*>(item.wide + row * p.chunk());
+  };
+  for (int64_t row = 0; row < item.last - item.first; ++row) {
+    int64_t i = 0;
+    for (; i + kLanes <= end - begin; i += kLanes) store(&wide(row)[i].x, load_weights(file(row) + i));
+    for (; i < end - begin; ++i) wide(row)[i].x = F::value(file(row)[i], 0);
+  }
+  FloatTile<quant::F32> tile{.w = {}, .x = nullptr, .x_stride = p.k, .begin = begin, .end = end};
+  float_rows<quant::F32>(item, tile, g, wide);
 }
 
-// For many tokens a row is widened once.
+JUNO_BOTH void store_floats(const Product& p, const FloatItem& item) {
+  const float* from = item.waiting;
+  for (int64_t o = item.first; o < item.last; o += kFloatRows)
+    for (int t = 0; t < item.count; t += kFloatTokens, from += kFloatLevels * kFloatSums) {
+      const int tokens = t + 1 < item.count ? 2 : 1;
+      for (int i = 0; i < tokens; ++i) {
+        float* y = p.y + (item.token + t + i) * p.outputs;
+        for (int r = 0; r < kFloatRows && o + r < item.last; ++r)
+          y[o + r] = p.bias ? from[r * tokens + i] + p.bias[o + r] : from[r * tokens + i];
+      }
+    }
+}
+
+// A group at a time, so that the activations of all tokens are near while rows come and go.
 template <quant::FloatFormat F>
 void multiply(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
-  for (int64_t o = first; o < last; o += kFloatRows) {
-    const typename F::Block* w[kFloatRows];
-    const quant::F32::Block* wide[kFloatRows];
-    for (int r = 0; r < kFloatRows; ++r) {
-      const int64_t own = o + r < last ? o + r : last - 1;
-      w[r] =
-          reinterpret_cast<const typename F::Block*>(static_cast<const char*>(p.weight) + own * p.row_bytes);
-      auto* to = reinterpret_cast<quant::F32::Block*>(scratch) + r * p.k;
-      wide[r] = to;
-      if (p.many())
-        for (int64_t i = 0; i < p.k; ++i) to[i].x = F::value(w[r][i], 0);
+  FloatItem item;
+  item.wide = reinterpret_cast<float*>(scratch);
+  item.waiting = item.wide + (p.many() ? kItemRows * p.chunk() : 0);
+  for (; first < last; first = item.last) {
+    item.first = first;
+    item.last = first + kItemRows < last ? first + kItemRows : last;
+    for (item.token = 0; item.token < p.tokens; item.token += kItemTokens) {
+      item.x = p.x + item.token * p.k;
+      item.count = p.tokens - item.token < kItemTokens ? p.tokens - item.token : kItemTokens;
+      for (int g = 0; g < quant::kGroups; ++g) multiply_float_group<F>(p, item, g);
+      store_floats(p, item);
     }
-    if (p.many()) multiply_float_rows<quant::F32>(p, wide, o, last);
-    else multiply_float_rows<F>(p, w, o, last);
   }
 }
 

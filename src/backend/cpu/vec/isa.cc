@@ -3,6 +3,11 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace juno::cpu {
@@ -11,7 +16,11 @@ namespace juno::cpu {
 const Kernels& kernels_baseline();
 #if defined(__x86_64__)
 const Kernels& kernels_avx2();
+const Kernels& kernels_avxvnni();
 const Kernels& kernels_avx512();
+const Kernels& kernels_amx();
+#elif defined(__aarch64__)
+const Kernels& kernels_neon();
 #endif
 
 namespace {
@@ -22,18 +31,38 @@ bool has_avx2() {
   const bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
   return f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
+bool has_avxvnni() {
+  unsigned a, b, c, d;
+  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
+}
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vnni") && has_avx2();
+}
+// Tiles take eight kilobytes a thread, so Linux wants to be asked before a process may use them.
+bool has_amx() {
+  unsigned a, b, c, d;
+  constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25, kState = 3u << 17;
+  if (!has_avx512() || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & kTile) || !(d & kInt8)) return false;
+  asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  constexpr long kAsk = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  return (a & kState) == kState && syscall(SYS_arch_prctl, kAsk, kTileData) == 0;
+}
+#elif defined(__aarch64__)
+bool has_neon() { return getauxval(AT_HWCAP) & HWCAP_ASIMDDP; }
 #endif
 
 constexpr Isa kIsas[] = {
 #if defined(__x86_64__)
-    {"avx512",
-     [] {
-       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-              __builtin_cpu_supports("avx512vnni") && has_avx2();
-     },
-     kernels_avx512},
+    {"avx512", has_avx512, kernels_avx512},
+    // Its bits are proven (evidence/cpu-isas-xeon-amx.json), its speed is not measured: it runs where it is
+    // asked for.
+    {"amx", has_amx, kernels_amx},
+    {"avxvnni", has_avxvnni, kernels_avxvnni},
     {"avx2", has_avx2, kernels_avx2},
+#elif defined(__aarch64__)
+    {"neon", has_neon, kernels_neon},
 #endif
     {"baseline", [] { return true; }, kernels_baseline},
 };

@@ -14,7 +14,7 @@ struct Isa {
   const Kernels& (*kernels)();
 };
 
-// Fastest first; the last one runs everywhere.
+// The first that the processor has is taken; the last one runs everywhere.
 std::span<const Isa> isas();
 
 }  // namespace juno::cpu

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights of every format: docs/numerics.md §3 and §4. Included by vec/kernels.cc only.
 #pragma once
-#include "backend/cpu/vec/few.h"
+#include "backend/cpu/vec/cells.h"
 #include "backend/cpu/vec/floats.h"
-#include "backend/cpu/vec/lanes.h"
-#include "backend/cpu/vec/many.h"
 #include "backend/cpu/vec/pack.h"
+#include "backend/cpu/vec/vocabulary.h"
 #include "quant/dot.h"
 #include "quant/formats.h"
+#if defined(JUNO_PANELS)
+#include "backend/cpu/vec/panel.h"
+#elif defined(JUNO_WIDE)
+#include "backend/cpu/vec/few.h"
+#include "backend/cpu/vec/many.h"
+#endif
 
 namespace juno::cpu {
 namespace {
@@ -172,7 +177,9 @@ JUNO_BOTH void multiply_many(const Product& p, int64_t first, int64_t last, std:
 
 template <class F, int kBlock>
 [[gnu::noinline]] void multiply_blocks(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
-#if defined(JUNO_WIDE)
+#if defined(JUNO_PANELS)
+  return multiply_panels<F, kBlock>(p, first, last, scratch);
+#elif defined(JUNO_WIDE)
   if constexpr (HasCells<F>) {
     if (p.many()) multiply_tiles<F, kBlock>(p, first, last, scratch);
     else multiply_strips<F, kBlock>(p, first, last, scratch);
@@ -192,6 +199,20 @@ void multiply(const Product& p, int64_t first, int64_t last, std::byte* scratch)
   multiply_blocks<F, 32>(p, first, last, scratch);
 }
 
+// What the activations for a format are packed by.
+template <class F>
+constexpr FormatKernels kernels_of_format() {
+  FormatKernels k{F::gguf_id, false, has_cells<F>(), cell_of<F>(), 0, multiply<F>};
+#if defined(JUNO_PANELS)
+  if constexpr (quant::IntegerFormat<F>) {
+    k.panels = true;
+    k.cell = Raw<F>::cell;
+    k.times = Raw<F>::minimum == Minimum::kOne ? 1 : -Raw<F>::offset;
+  }
+#endif
+  return k;
+}
+
 template <class... Fs>
 constexpr int count_of(quant::List<Fs...>) {
   return sizeof...(Fs);
@@ -201,7 +222,7 @@ struct FormatTable {
 };
 template <class... Fs>
 constexpr FormatTable format_table(quant::List<Fs...>) {
-  return {{{Fs::gguf_id, has_cells<Fs>(), cell_of<Fs>(), multiply<Fs>}...}};
+  return {{kernels_of_format<Fs>()...}};
 }
 
 }  // namespace

@@ -30,12 +30,6 @@ JUNO_BOTH ByteRow byte_row(const Product& p, std::byte* scratch, int64_t index) 
   return {reinterpret_cast<uint8_t*>(d + floats), d, d + p.blocks(), s, s + p.k / p.cell};
 }
 
-JUNO_BOTH void widen8(Eight from, float* to) {
-  const __m128i v = _mm_cvtsi64_si128(static_cast<int64_t>(from));
-  _mm256_storeu_ps(to, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)));
-}
-JUNO_BOTH float widen_half(uint16_t h) { return _cvtsh_ss(h); }
-
 template <class F, int kBlock>
 JUNO_BOTH void unpack_scales(const Product& p, const uint8_t* row, const ByteRow& to) {
   constexpr int kPerBlock = F::block_size / kBlock;

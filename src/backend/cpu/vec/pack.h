@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations quantised (docs/numerics.md §2) and laid out for the products. Included by vec/kernels.cc only.
 #pragma once
+#include <cstring>
+
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/vec/vocabulary.h"
 #include "quant/activation.h"
 #include "quant/format.h"
 
@@ -47,6 +50,17 @@ JUNO_BOTH Strip strip(const Product& p, int item, int plane) {
   auto* q = reinterpret_cast<int8_t*>(sum + lanes);
   return {d, sum, reinterpret_cast<int16_t*>(q + lanes * p.block), q};
 }
+// A block of a row of activations as panels read it (Product::record_bytes): where its parts are.
+template <int kBlock, int kCell>
+struct RecordOf {
+  static constexpr int scale = kBlock, sums = scale + 4, shorts = sums + kBlock / kCell * 4;
+  static constexpr int bytes = Product::record_bytes(kBlock, kCell);
+};
+// index: token * planes + plane.
+JUNO_BOTH std::byte* record_row(const Product& p, int64_t index) {
+  return p.packed + index * p.packed_bytes();
+}
+
 JUNO_BOTH PackedTile packed_tile(const Product& p, int item, int plane) {
   const auto* q = reinterpret_cast<const float*>(packed_at(p, item, plane));
   return {q, q + p.k * kLanes, q + (p.k + p.blocks()) * kLanes};
@@ -139,6 +153,69 @@ JUNO_BOTH void lay_strip(const Product& p, const Strip& to, const int16_t* q, co
   }
 }
 
+#if !defined(JUNO_QUANTISE)
+JUNO_BOTH uint32_t largest32(const float* x) { return bits_of(largest(x, 32)); }
+JUNO_BOTH void quantise32(const float* x, float r, int8_t* q) {
+  for (int i = 0; i < 32; ++i) q[i] = static_cast<int8_t>(rne_int(x[i] * r));
+}
+JUNO_BOTH void sums16(const int8_t* q, int32_t* to) {
+  for (int j = 0; j < 2; ++j) {
+    to[j] = 0;
+    for (int i = 0; i < 16; ++i) to[j] += q[16 * j + i];
+  }
+}
+#endif
+
+// A block of x as panels read it.
+JUNO_BOTH void lay_record(const Product& p, const float* x, std::byte* to) {
+  uint32_t top = 0;
+  for (int i = 0; i < p.block; i += 32) {
+    const uint32_t own = largest32(x + i);
+    top = own > top ? own : top;
+  }
+  const float a = float_of(top);
+  const bool zero = a < 0x1p-100f;
+  const float r = zero ? 0.0f : quant::kMaxQ / a, d = zero ? 0.0f : a / quant::kMaxQ;
+  auto* q = reinterpret_cast<int8_t*>(to);
+  for (int i = 0; i < p.block; i += 32) quantise32(x + i, r, q + i);
+  std::memcpy(to + p.block, &d, sizeof d);
+
+  std::byte* sums = to + p.block + 4;
+  std::byte* shorts = sums + p.block / p.cell * 4;
+  for (int i = 0; i < p.block; i += 32) {
+    int32_t own[2], times[2];
+    sums16(q + i, own);
+    if (p.cell == 32) own[0] += own[1];
+    const int16_t as_shorts[2] = {static_cast<int16_t>(p.times < 0 ? -own[0] : own[0]),
+                                  static_cast<int16_t>(p.times < 0 ? -own[1] : own[1])};
+    times[0] = own[0] * p.times;
+    times[1] = own[1] * p.times;
+    const int cells = 32 / p.cell;
+    std::memcpy(sums + i / p.cell * 4, times, cells * sizeof(int32_t));
+    std::memcpy(shorts + i / p.cell * 2, as_shorts, cells * sizeof(int16_t));
+  }
+}
+
+// rest [k]: room for what is left beside plane 0.
+JUNO_BOTH void lay_records(const Product& p, int token, float* rest) {
+  const float* x = p.x + token * p.k;
+  for (int plane = 0; plane < p.planes; ++plane) {
+    std::byte* to = record_row(p, static_cast<int64_t>(token) * p.planes + plane);
+    for (int64_t b = 0; b < p.blocks(); ++b) {
+      lay_record(p, x + b * p.block, to);
+      if (plane + 1 < p.planes) {
+        float d;
+        std::memcpy(&d, to + p.block, sizeof d);
+        const auto* q = reinterpret_cast<const int8_t*>(to);
+        for (int64_t i = 0; i < p.block; ++i)
+          rest[b * p.block + i] = fma(-d, static_cast<float>(q[i]), x[b * p.block + i]);
+      }
+      to += Product::record_bytes(p.block, p.cell);
+    }
+    x = rest;
+  }
+}
+
 JUNO_BOTH void lay_row(const Product& p, int item, int plane, const int16_t* q, const float* d) {
   if (p.bytes) return lay_strip(p, strip(p, item, plane), q, d);
   auto* row_d = reinterpret_cast<float*>(packed_at(p, item, plane));
@@ -157,6 +234,7 @@ void pack(const Product& p, int item, std::byte* scratch) {
   auto* rest = reinterpret_cast<float*>(scratch);
   auto* d = rest + p.k;
   auto* q = reinterpret_cast<int16_t*>(d + p.blocks());
+  if (p.panels) return lay_records(p, item, rest);
   for (int lane = 0; lane < (p.many() ? kLanes : 1); ++lane) {
     const int token = p.many() ? item * kLanes + lane : item;
     const float* x = p.x + token * p.k;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of panels (panel.h) for AVX2: eight weight rows side by side, 32 bits of each.
+#pragma once
+#include "backend/cpu/vec/isa_avx2.h"
+
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#define JUNO_PANELS 1
+
+namespace juno::cpu {
+namespace {
+
+inline constexpr int kPanelRows = 8;
+inline constexpr int kPanelTokens = 4;
+
+JUNO_BOTH void turn4(const uint8_t* w, int64_t stride, Bytes* to) {
+  const auto at = [&](int64_t row) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + row * stride));
+  };
+  Bytes r[4], pairs[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) r[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(at(i)), at(i + 4), 1);
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    pairs[2 * i] = _mm256_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+    pairs[2 * i + 1] = _mm256_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    to[2 * i] = _mm256_unpacklo_epi64(pairs[i], pairs[i + 2]);
+    to[2 * i + 1] = _mm256_unpackhi_epi64(pairs[i], pairs[i + 2]);
+  }
+}
+
+JUNO_BOTH Ints plus(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
+JUNO_BOTH Ints all_ints(int x) { return _mm256_set1_epi32(x); }
+template <int kBits>
+JUNO_BOTH Ints down32(Ints v) {
+  return _mm256_srli_epi32(v, kBits);
+}
+template <int kBits>
+JUNO_BOTH Ints up32(Ints v) {
+  return _mm256_slli_epi32(v, kBits);
+}
+template <int kNumber>
+JUNO_BOTH Bytes fifth_bits(Ints bits) {
+  constexpr int kByte = kNumber / 2 * 0x01010101;
+  const Bytes spread = _mm256_shuffle_epi8(
+      bits, _mm256_setr_epi32(kByte, kByte + 0x04040404, kByte + 0x08080808, kByte + 0x0c0c0c0c, kByte,
+                              kByte + 0x04040404, kByte + 0x08080808, kByte + 0x0c0c0c0c));
+  const Bytes own = all_ints(kNumber % 2 ? static_cast<int>(0x80402010u) : 0x08040201);
+  return both_bits(_mm256_cmpeq_epi8(both_bits(spread, own), own), all_bytes(16));
+}
+JUNO_BOTH Floats low_half(Ints v) { return widen_dwords(both_bits(v, all_ints(0xffff))); }
+JUNO_BOTH Floats high_half(Ints v) { return widen_dwords(_mm256_srli_epi32(v, 16)); }
+
+template <int kFirst, int kSecond, bool kSigned, int kShift>
+JUNO_BOTH Bytes as_shorts(Ints bytes) {
+  constexpr int kIndex = static_cast<int>(0x00800080u | kFirst << 8 | static_cast<unsigned>(kSecond) << 24);
+  const Bytes both = _mm256_shuffle_epi8(
+      bytes, _mm256_setr_epi32(kIndex, kIndex + 0x04000400, kIndex + 0x08000800, kIndex + 0x0c000c00, kIndex,
+                               kIndex + 0x04000400, kIndex + 0x08000800, kIndex + 0x0c000c00));
+  if constexpr (kSigned) return _mm256_srai_epi16(both, 8 - kShift);
+  else return _mm256_srli_epi16(both, 8 - kShift);
+}
+template <int kPair, bool kSigned, int kShift>
+JUNO_BOTH Bytes pair_of(Ints bytes) {
+  return as_shorts<2 * kPair, 2 * kPair + 1, kSigned, kShift>(bytes);
+}
+
+JUNO_BOTH Ints same_four(const void* p) {
+  int32_t four;
+  std::memcpy(&four, p, sizeof four);
+  return _mm256_set1_epi32(four);
+}
+JUNO_BOTH Floats same_float(const void* p) {
+  float x;
+  std::memcpy(&x, p, sizeof x);
+  return _mm256_set1_ps(x);
+}
+JUNO_BOTH void store_panel(float* y, const float* sums, int skip, int rows) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(rows), lanes);
+  _mm256_maskstore_ps(y, mask, _mm256_maskload_ps(sums + skip, mask));
+}
+
+#if !defined(__AVXVNNI__)  // isa_avxvnni_panel.h has better words for these
+
+inline constexpr int kPanelOffset = 0;
+inline constexpr bool kWideParts = false;  // of 16: a run of products only
+template <bool kSigned, int kLargest>
+inline constexpr int kPanelRun = 4 * kRunOf<kSigned, kLargest>;
+
+// Sub-scales are 16 bits, in both halves.
+using Scale = Bytes;
+using Whole = Ints;
+JUNO_BOTH Scale load_scale(const void* p) { return load_bytes(p); }
+JUNO_BOTH void store_scale(void* p, Scale s) { store_bytes(p, s); }
+template <int kByte, bool kSigned>
+JUNO_BOTH Scale scale_of(Ints bytes) {
+  return as_shorts<kByte, kByte, kSigned, 0>(bytes);
+}
+template <bool kSigned>
+JUNO_BOTH Ints add_four(Ints sum, Bytes w, const void* x) {
+  return add_products<kSigned>(sum, w, same_four(x));
+}
+JUNO_BOTH Ints add_pair(Ints sum, Bytes w, const void* x) {
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(w, same_four(x)));
+}
+JUNO_BOTH Whole no_whole() { return _mm256_setzero_si256(); }
+template <bool kScaled>
+JUNO_BOTH Whole fold(Whole whole, Ints part, const void* scale) {
+  return _mm256_add_epi32(whole, _mm256_madd_epi16(part, kScaled ? load_scale(scale) : _mm256_set1_epi16(1)));
+}
+JUNO_BOTH Floats value_of(Whole whole) { return _mm256_cvtepi32_ps(whole); }
+
+#endif
+
+}  // namespace
+}  // namespace juno::cpu
+
+#endif

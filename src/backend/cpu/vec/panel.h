@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer products: weight rows side by side in a panel, which serves any number of tokens. A lane is an
+// output, so that the order of docs/numerics.md §3 is one vector operation per step and no sum crosses lanes.
+// A group of a panel is unpacked once and stays in the first cache. Included by the files of vec/ only.
+#pragma once
+#include "backend/cpu/vec/panel_group.h"
+#include "backend/cpu/vec/squares.h"
+
+#if defined(JUNO_PANELS)
+
+namespace juno::cpu {
+namespace {
+
+// Rows of one panel in the file. Near the last row panels overlap, or repeat a row.
+struct PanelRows {
+  const uint8_t* w;
+  int64_t stride;
+  int64_t output;  // of the first lane that is kept
+  int skip, rows;  // lanes: skip, skip + 1, … skip + rows - 1 are kept
+};
+JUNO_BOTH PanelRows panel_rows(const Product& p, int64_t output, int64_t last) {
+  const auto* w = static_cast<const uint8_t*>(p.weight);
+  if (p.outputs < kPanelRows) return {w + output * p.row_bytes, 0, output, 0, 1};
+  const int rows = last - output < kPanelRows ? static_cast<int>(last - output) : kPanelRows;
+  const int64_t past = output + kPanelRows - p.outputs, first = past > 0 ? output - past : output;
+  return {w + first * p.row_bytes, p.row_bytes, output, static_cast<int>(output - first), rows};
+}
+
+// Of blocks [from, to) of all rows: what lies singly is gathered row by row.
+template <class F>
+JUNO_BOTH void gather_scales(const PanelRows& rows, int64_t from, int64_t to, uint32_t* gathered,
+                             uint32_t* fifths) {
+  using Block = typename F::Block;
+  for (int r = 0; r < kPanelRows; ++r) {
+    const auto* blocks = reinterpret_cast<const Block*>(rows.w + r * rows.stride);
+    for (int64_t b = from; b < to; ++b) {
+      uint32_t& own = gathered[(b - from) * kPanelRows + r];
+      if constexpr (quant::HasMin<F>)
+        std::memcpy(&own, reinterpret_cast<const uint8_t*>(blocks + b) + kScales<F>, 4);
+      else if constexpr (HalfScale<F>) own = blocks[b].d;
+      else own = bits_of(F::d(blocks[b]));
+      if constexpr (requires { Raw<F>::fifths; })
+        std::memcpy(fifths + (b - from) * kPanelRows + r,
+                    reinterpret_cast<const uint8_t*>(blocks + b) + Raw<F>::fifths, 4);
+    }
+  }
+}
+
+inline constexpr int kGather = 8;  // blocks whose scales are gathered at a time
+
+// Blocks [from, to) of the file to `out`, which begins at block `origin`.
+template <class F, int kBlock>
+JUNO_BOTH void unpack_panel(const PanelRows& rows, int64_t origin, int64_t from, int64_t to,
+                            const Panel& out) {
+  constexpr int kSize = F::block_size, kPerBlock = kSize / kBlock, kCells = kSize / Raw<F>::cell;
+  constexpr bool kSingles = kBlock == Raw<F>::cell;
+  alignas(64) uint32_t gathered[kGather * kPanelRows], fifths[kGather * kPanelRows];
+  for (int64_t first = from; first < to; first += kGather) {
+    const int64_t last = first + kGather < to ? first + kGather : to;
+    gather_scales<F>(rows, first, last, gathered, fifths);
+    for (int64_t b = first; b < last; ++b) {
+      const int64_t at = b - origin;
+      const int64_t offset = b * static_cast<int64_t>(sizeof(typename F::Block));
+      const RawRows w{rows.w + offset, rows.stride, rows.w + kPanelRows * (rows.stride + offset)};
+      const auto own = static_cast<int>(b - first) * kPanelRows;
+      Raw<F>::get(w, load_ints(reinterpret_cast<const int32_t*>(fifths + own)),
+                  {out.q + at * kSize / 4 * kVectorBytes});
+      if constexpr (kSize == 256)
+        Raw<F>::scales(w,
+                       PanelScales<kSingles>{out.s + at * kCells * kVectorBytes,
+                                             out.u + at * (kSingles ? kCells : kCells / 2) * kVectorBytes});
+      const Ints scales = load_ints(reinterpret_cast<const int32_t*>(gathered + own));
+      Floats d;
+      if constexpr (quant::HasMin<F> || HalfScale<F>) d = low_half(scales);
+      else d = wide_load(reinterpret_cast<const float*>(gathered + own));
+#pragma GCC unroll 8
+      for (int i = 0; i < kPerBlock; ++i) {
+        wide_store(out.d + (at * kPerBlock + i) * kPanelRows, d);
+        if constexpr (quant::HasMin<F>) {
+          const Floats m = high_half(scales);
+          wide_store(out.m + (at * kPerBlock + i) * kPanelRows, kNegativeMinimum<F> ? wide_negative(m) : m);
+        }
+      }
+    }
+  }
+}
+
+// A few panels, and the activation rows that meet them at a time.
+struct PanelItem {
+  PanelRows rows[kItemPanels];
+  int panels;
+  int first, count;  // activation rows: tokens times planes
+  std::byte* scratch;
+  float* sums;        // [panels, count, kLevels, kPanelRows]
+  std::byte* folded;  // room for squares.h: a group of a panel in two planes
+};
+
+// Panel `index` of an item from block `skip` on.
+template <class S>
+JUNO_BOTH Panel panel_from(const Product& p, const PanelItem& item, int index, int64_t skip) {
+  Panel w = panel(p, item.scratch, index);
+  w.q += skip * (S::block / 4 * kVectorBytes);
+  w.s += skip * (S::block / S::cell * kVectorBytes);
+  w.u += skip * (S::pairs * kVectorBytes);
+  w.d += skip * kPanelRows;
+  w.m += skip * kPanelRows;
+  return w;
+}
+
+// Activation rows from t on, from block `begin` on, and their sums with panel `index`.
+template <class S>
+JUNO_BOTH PanelTile tile_of(const Product& p, const PanelItem& item, int index, int t, int64_t begin) {
+  return {record_row(p, item.first + t) + begin * RecordOf<S::block, S::cell>::bytes,
+          static_cast<int64_t>(p.packed_bytes()),
+          item.sums + (static_cast<int64_t>(index) * item.count + t) * kLevels * kPanelRows};
+}
+
+// Group g of all panels; they are unpacked from block `origin` on.
+template <class S>
+JUNO_BOTH void multiply_group(const Product& p, const PanelItem& item, int64_t origin, int g) {
+  const int64_t begin = quant::group_begin(g, p.blocks());
+  const int64_t blocks = quant::group_begin(g + 1, p.blocks()) - begin;
+  int t = 0;
+#if defined(JUNO_SQUARES)
+  for (int i = 0; i < item.panels; ++i)
+    t = multiply_squares<S>(p, panel_from<S>(p, item, i, begin - origin), blocks,
+                            tile_of<S>(p, item, i, 0, begin), {item.count, item.folded}, g);
+#endif
+  while (t < item.count) {
+    const int tokens = item.count - t < kPanelTokens ? item.count - t : kPanelTokens;
+    for (int i = 0; i < item.panels; ++i) {
+      const Panel w = panel_from<S>(p, item, i, begin - origin);
+      PanelTile tile = tile_of<S>(p, item, i, t, begin);
+      int left = tokens;
+      if constexpr (kPanelTokens == 8) panel_tiles<S, 8>(w, blocks, tile, g, left);
+      panel_tiles<S, 4>(w, blocks, tile, g, left);
+      panel_tiles<S, 2>(w, blocks, tile, g, left);
+      panel_tiles<S, 1>(w, blocks, tile, g, left);
+    }
+    t += tokens;
+  }
+}
+
+template <class F, int kBlock>
+JUNO_BOTH void multiply_item(const Product& p, const PanelItem& item) {
+  int64_t origin = 0, done = 0;  // activation blocks: where the unpacked ones begin and end
+  constexpr int64_t kPerBlock = F::block_size / kBlock;
+  for (int g = 0; g < quant::kGroups; ++g) {
+    const int64_t begin = quant::group_begin(g, p.blocks()), end = quant::group_begin(g + 1, p.blocks());
+    const int64_t until = (end + kPerBlock - 1) / kPerBlock * kPerBlock;
+    if (begin >= done || (until - origin) * kBlock > p.chunk()) origin = done = begin / kPerBlock * kPerBlock;
+    for (int i = 0; i < item.panels; ++i) {
+      unpack_panel<F, kBlock>(item.rows[i], origin / kPerBlock, done / kPerBlock, until / kPerBlock,
+                              panel(p, item.scratch, i));
+    }
+    if (until > done) done = until;
+    multiply_group<ShapeOf<F, kBlock>>(p, item, origin, g);
+  }
+}
+
+// y of both planes, and the bias, added.
+JUNO_BOTH void store_item(const Product& p, const PanelItem& item) {
+  for (int i = 0; i < item.panels; ++i) {
+    const PanelRows& rows = item.rows[i];
+    for (int t = 0; t < item.count; t += p.planes) {
+      float* sums = item.sums + (static_cast<int64_t>(i) * item.count + t) * kLevels * kPanelRows;
+      Floats y = wide_load(sums);
+      if (p.planes == 2) y = wide_add(y, wide_load(sums + kLevels * kPanelRows));
+      wide_store(sums, y);
+      float* to = p.y + (item.first + t) / p.planes * p.outputs + rows.output;
+      if (p.bias)
+        for (int r = 0; r < rows.rows; ++r) to[r] = sums[rows.skip + r] + p.bias[rows.output + r];
+      else store_panel(to, sums, rows.skip, rows.rows);
+    }
+  }
+}
+
+template <class F, int kBlock>
+JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
+  PanelItem item;
+  item.scratch = scratch;
+  item.sums = reinterpret_cast<float*>(scratch + kItemPanels * p.panel_bytes(kPanelRows));
+  const int count = p.tokens * p.planes, most = count > kPanelTokens ? kItemPanels : 1;
+  const int together = count < kItemTokens ? count : kItemTokens;
+  item.folded = reinterpret_cast<std::byte*>(item.sums + int64_t{kItemRows} * together * kLevels);
+#if defined(JUNO_SQUARES)
+  if (count >= kSquare) open_squares<(kStep<F, kBlock> < 64 ? kStep<F, kBlock> : 64)>();
+#endif
+  for (int64_t o = first; o < last;) {
+    for (item.panels = 0; item.panels < most && o < last; ++item.panels) {
+      item.rows[item.panels] = panel_rows(p, o, last);
+      o += item.rows[item.panels].rows;
+    }
+    for (item.first = 0; item.first < count; item.first += kItemTokens) {
+      item.count = count - item.first < kItemTokens ? count - item.first : kItemTokens;
+      multiply_item<F, kBlock>(p, item);
+      store_item(p, item);
+    }
+  }
+#if defined(JUNO_SQUARES)
+  if (count >= kSquare) close_squares();
+#endif
+}
+
+}  // namespace
+}  // namespace juno::cpu
+
+#endif

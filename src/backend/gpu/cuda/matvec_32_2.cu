@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/gpu/kernels/matvec.h"
+
+JUNO_MATVEC_32_2_KERNELS(JUNO_DEFINE_KERNEL)

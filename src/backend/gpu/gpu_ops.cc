@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/gpu/gpu_ops.h"
+
+#include <algorithm>
+
+#include "backend/gpu/fuse.h"
+#include "backend/gpu/plan.h"
+
+namespace juno::gpu {
+namespace {
+
+constexpr size_t kMaxPrograms = 32;
+constexpr int64_t kLeast = 1 << 14;  // numbers that there is room for from the start
+constexpr int64_t kBest = 2;         // where among them the best of each row begin
+constexpr int kPromptRows = 8;       // a run of so many rows is a prompt
+
+int chunks_of(const ops::Batch& batch) {
+  int most = 1;
+  for (const ops::Run& run : batch.runs)
+    most = std::max(most, (run.position + run.rows + ops::kPagePositions - 1) / ops::kPagePositions);
+  return most;
+}
+
+// Positions whose keys and values a pass reads.
+uint64_t seen_positions(const ops::Batch& batch) {
+  uint64_t seen = 0;
+  for (const ops::Run& run : batch.runs) seen += static_cast<uint64_t>(run.position + run.rows);
+  return seen;
+}
+
+}  // namespace
+
+GpuOps::GpuOps(std::string_view name, std::unique_ptr<Runtime> runtime, ops::Activations activations)
+    : Executor(std::make_unique<GpuDevice>(std::move(runtime)), activations),
+      name_(name),
+      runtime_(static_cast<GpuDevice&>(device()).runtime()) {
+  how_.chip = runtime_.chip();
+  how_.planes = activations == ops::Activations::kInt8x2 ? 2 : 1;
+}
+
+GpuOps::~GpuOps() {
+  programs_.clear();
+  for (const Frequencies& f : frequencies_) runtime_.release(f.data);
+  runtime_.release(numbers_memory_);
+  runtime_.release(workspace_);
+}
+
+// What a program was made for grows in steps, so that a sequence meets few of them.
+GpuOps::Shape GpuOps::shape_of(const ops::Batch& batch) const {
+  int chunks = 1;
+  while (chunks < chunks_of(batch)) chunks *= 2;
+  return {.memory = arena_memory(),
+          .memory_bytes = planned_bytes(),
+          .tokens = batch.tokens.data,
+          .positions = batch.positions.data,
+          .outputs = batch.outputs.data,
+          .layers = batch.layers.data(),
+          .rows = batch.tokens.cols(),
+          .wanted = batch.outputs.cols(),
+          .max_chunks = chunks,
+          .runs = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows >= kPromptRows; }),
+          .alone = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows == 1; })};
+}
+
+Tensor GpuOps::run(const ops::Batch& batch, const std::function<Tensor()>& forward) {
+  if (planning() || checking()) return forward();
+  Program& p = program(batch, forward);
+  play(p);
+  p.used = ++passes_;
+  return p.result;
+}
+
+// The program of this batch, its numbers handed over.
+GpuOps::Program& GpuOps::program(const ops::Batch& batch, const std::function<Tensor()>& forward) {
+  const Shape shape = shape_of(batch);
+  hand_over(batch);
+  for (const auto& known : programs_) {
+    if (known->shape != shape) continue;
+    recount(*known, batch);
+    return *known;
+  }
+  auto p = std::make_unique<Program>();
+  p->shape = shape;
+  record(*p, batch, forward);
+  if (programs_.size() == kMaxPrograms)
+    programs_.erase(std::ranges::min_element(programs_, {}, [](const auto& known) { return known->used; }));
+  programs_.push_back(std::move(p));
+  return *programs_.back();
+}
+
+void GpuOps::record(Program& p, const ops::Batch& batch, const std::function<Tensor()>& forward) {
+  const Snapshot before = recorder().snapshot();
+  steps_.clear();
+  recording_ = true;
+  try {
+    p.result = forward();
+  } catch (...) {
+    recording_ = false;
+    throw;
+  }
+  recording_ = false;
+  p.counts = recorder().snapshot().since(before);
+  for (const Step& step : steps_) {
+    if (const auto* a = std::get_if<AttentionStep>(&step))
+      p.cache_bytes += static_cast<uint64_t>(a->k.cols() + a->v.cols()) * sizeof(uint16_t);
+  }
+  p.counts.ops[static_cast<size_t>(ops::Verb::kAttention)].moved_bytes -=
+      seen_positions(batch) * p.cache_bytes;
+  p.launches =
+      lower_steps(fuse(std::move(steps_), {p.result}, batch.tokens.cols() * how_.planes > kMatvecRows))
+          .launches;
+  if (best_rows(p) > 0) append_argmax(p.launches, p.result, argmax_columns_);
+}
+
+// Rows of logits whose greatest ids a program finds; 0 where its result is something else, as on a stage that
+// is not the last.
+int64_t GpuOps::best_rows(const Program& p) const {
+  return p.result.rows() == p.shape.wanted ? p.shape.wanted : 0;
+}
+
+void GpuOps::play(Program& p) {
+  best_rows_ = best_rows(p);
+  if (!p.graph && p.used > 0) p.graph = runtime_.capture(p.launches);
+  if (p.graph) return runtime_.replay(*p.graph);
+  for (const Launch& launch : p.launches) runtime_.launch(launch);
+}
+
+// What one more pass of a known program adds to the recorder.
+void GpuOps::recount(const Program& p, const ops::Batch& batch) {
+  recorder().repeat(p.counts);
+  recorder().moved(static_cast<int>(ops::Verb::kAttention), seen_positions(batch) * p.cache_bytes);
+}
+
+void GpuOps::begin(const ops::Batch& batch) {
+  Executor::begin(batch);
+  if (!planning() && !recording_) hand_over(batch);
+}
+
+// [flag, nothing][best of each wanted row, two numbers][index of each row's first page][pages of all runs]
+void GpuOps::hand_over(const ops::Batch& batch) {
+  const int64_t wanted = batch.outputs.cols(), rows = batch.positions.cols(), first = kBest + 2 * wanted;
+  numbers_.assign(static_cast<size_t>(first + rows), 0);
+  for (const ops::Run& run : batch.runs) {
+    const auto begin = static_cast<int32_t>(static_cast<int64_t>(numbers_.size()) - first - rows);
+    std::fill_n(numbers_.begin() + first + run.first_row, run.rows, begin);
+    numbers_.insert(numbers_.end(), run.pages.begin(), run.pages.end());
+  }
+  const size_t bytes = numbers_.size() * sizeof(int32_t);
+  if (bytes > numbers_bytes_)
+    grow(numbers_memory_, numbers_bytes_, std::max<size_t>(2 * bytes, kLeast * sizeof(int32_t)));
+  auto* const at = static_cast<int32_t*>(numbers_memory_);
+  runtime_.write(at, numbers_.data(), bytes);
+  how_.memory.positions = batch.positions.i32();
+  how_.memory.first_page = at + first;
+  how_.memory.pages = at + first + rows;
+  const Shape shape = shape_of(batch);
+  how_.memory.max_chunks = shape.max_chunks;
+  how_.memory.runs = shape.runs;
+  how_.memory.alone = shape.alone;
+}
+
+// No program survives that knows the old place.
+void GpuOps::grow(void*& memory, size_t& bytes, size_t wanted) {
+  programs_.clear();
+  runtime_.release(std::exchange(memory, nullptr));
+  bytes = 0;
+  memory = take(runtime_.allocate(wanted));
+  bytes = wanted;
+}
+
+Lowered GpuOps::lower_steps(const Steps& steps) {
+  how_.memory.workspace = static_cast<std::byte*>(workspace_);
+  Lowered lowered = lower(steps, how_);
+  if (lowered.workspace <= workspace_bytes_) return lowered;
+  grow(workspace_, workspace_bytes_, lowered.workspace);
+  how_.memory.workspace = static_cast<std::byte*>(workspace_);
+  return lower(steps, how_);
+}
+
+// Outside of run() a step runs at once, as it is.
+void GpuOps::step(Step step) {
+  steps_.push_back(std::move(step));
+  if (recording_) return;
+  const Steps one = std::move(steps_);
+  steps_.clear();
+  for (const Launch& launch : lower_steps(one).launches) runtime_.launch(launch);
+}
+
+void GpuOps::append_argmax(std::vector<Launch>& launches, const Tensor& logits, int64_t vocab) {
+  auto* const flag = static_cast<int32_t*>(numbers_memory_);
+  launches.push_back(gpu::plan(ArgmaxArgs{.logits = logits.f32(),
+                                          .best = reinterpret_cast<uint64_t*>(flag + kBest),
+                                          .flag = reinterpret_cast<uint32_t*>(flag),
+                                          .rows = static_cast<int32_t>(logits.rows()),
+                                          .n = static_cast<int32_t>(vocab > 0 ? vocab : logits.cols()),
+                                          .stride = logits.cols()}));
+}
+
+bool GpuOps::greedy(const Tensor& logits, int64_t vocab, std::span<int32_t> ids) {
+  if (best_rows_ == 0 || static_cast<int64_t>(ids.size()) != best_rows_) return false;
+  const size_t count = static_cast<size_t>(kBest) + 2 * ids.size();
+  if (vocab != (argmax_columns_ > 0 ? argmax_columns_ : logits.cols())) {
+    programs_.clear();  // they look at other columns
+    argmax_columns_ = vocab;
+    numbers_.assign(count, 0);
+    runtime_.write(numbers_memory_, numbers_.data(), count * sizeof(int32_t));
+    std::vector<Launch> once;
+    append_argmax(once, logits, vocab);
+    runtime_.launch(once[0]);
+  }
+  numbers_.resize(count);
+  runtime_.read(numbers_.data(), numbers_memory_, count * sizeof(int32_t));
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = best_id(static_cast<uint32_t>(numbers_[static_cast<size_t>(kBest) + 2 * i]));
+  return numbers_[0] == 0;
+}
+
+const double* GpuOps::frequencies(const std::vector<double>& values) {
+  for (const Frequencies& known : frequencies_)
+    if (known.values == values) return known.data;
+  const size_t bytes = values.size() * sizeof(double);
+  frequencies_.reserve(frequencies_.size() + 1);
+  auto* const data = static_cast<double*>(take(runtime_.allocate(bytes)));
+  frequencies_.push_back({values, data});
+  if (bytes > 0) runtime_.write(data, values.data(), bytes);
+  return data;
+}
+
+size_t GpuOps::experts_scratch(const Tensor& x, const ops::Experts& w, int top_k) const {
+  return experts_scratch_bytes(w, x.rows(), top_k);
+}
+
+void GpuOps::do_embed(const Tensor& y, const Tensor& table, const Tensor& tokens) {
+  step(EmbedStep{y, table, tokens});
+}
+
+void GpuOps::do_linear(const Tensor& y, const Tensor& x, const ops::Linear& w, std::byte* /*scratch*/) {
+  LinearStep linear{.x = x};
+  linear.parts.push_back({y, w});
+  step(std::move(linear));
+}
+
+void GpuOps::do_norm(const Tensor& y, const Tensor& x, const ops::Norm& w) { step(NormStep{y, x, w}); }
+
+void GpuOps::do_rope_table(const Tensor& table, const ops::Rope& rope, const Tensor& positions) {
+  if (rope.freq.empty()) return;
+  step(RopeTableStep{table, positions, frequencies(rope.freq), rope.magnitude});
+}
+
+void GpuOps::do_rope(const Tensor& y, const Tensor& x, const ops::Rope& rope, const Tensor& table) {
+  step(RopeStep{y,
+                x,
+                table,
+                {.head_dim = rope.head_dim,
+                 .pairs = static_cast<int32_t>(rope.freq.size()),
+                 .interleaved = rope.interleaved}});
+}
+
+void GpuOps::do_attention(const Attend& a, std::byte* /*scratch*/) {
+  step(
+      AttentionStep{.y = a.y, .q = a.q, .k = a.k, .v = a.v, .how = a.how, .layer = a.kv.layer, .q_out = a.q});
+}
+
+void GpuOps::do_gated(const Tensor& y, ops::Act act, const Tensor& gate, const Tensor& up) {
+  step(ElementStep{.what = Elementwise::kGated, .y = y, .a = gate, .b = up, .act = act});
+}
+
+void GpuOps::do_add(const Tensor& y, const Tensor& a, const Tensor& b) {
+  step(ElementStep{.what = Elementwise::kAdd, .y = y, .a = a, .b = b});
+}
+
+void GpuOps::do_scale(const Tensor& y, const Tensor& x, float factor) {
+  step(ElementStep{.what = Elementwise::kScale, .y = y, .a = x, .factor = factor});
+}
+
+void GpuOps::do_softcap(const Tensor& y, const Tensor& x, float cap) {
+  step(ElementStep{.what = Elementwise::kSoftcap, .y = y, .a = x, .factor = cap});
+}
+
+void GpuOps::do_rows(const Tensor& y, const Tensor& x, const Tensor& index) { step(RowsStep{y, x, index}); }
+
+void GpuOps::do_route(const ops::Routes& y, const Tensor& logits, const ops::Router& how) {
+  step(RouteStep{y, logits, how});
+}
+
+// Which experts were chosen is known on the device alone: counted are as many as can have been.
+int GpuOps::do_experts(const Tensor& y, const Tensor& x, const ops::Experts& w, const ops::Routes& routes,
+                       std::byte* scratch) {
+  step(ExpertsStep{y, x, w, routes, scratch});
+  return static_cast<int>(std::min(w.gate.shape.planes, routes.ids.shape.size()));
+}
+
+void GpuOps::do_copy(const Tensor& y, const Tensor& x) {
+  step(ElementStep{.what = Elementwise::kCopy, .y = y, .a = x});
+}
+
+// Only while layers are being checked, when steps run at once.
+bool GpuOps::do_finite(const Tensor& x) {
+  uint32_t flag = 0;
+  runtime_.write(numbers_memory_, &flag, sizeof flag);
+  runtime_.launch(gpu::plan(
+      FiniteArgs{.x = x.f32(), .flag = static_cast<uint32_t*>(numbers_memory_), .n = x.shape.size()}));
+  runtime_.read(&flag, numbers_memory_, sizeof flag);
+  return flag == 0;
+}
+
+}  // namespace juno::gpu

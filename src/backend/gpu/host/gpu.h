@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vocabulary of kernels on the CPU: threads are fibres (fibres.h), what a warp does together is a
+// meeting. See cuda/gpu.h for what each word means.
+#pragma once
+#define JUNO_GPU inline
+#define JUNO_UNROLL
+#define JUNO_UNROLL_BY(n)
+
+#include <cassert>
+#include <cstring>
+
+#include "backend/gpu/host/fibres.h"
+#include "base/half.h"
+#include "base/portable.h"
+
+namespace juno::gpu {
+
+// Where a thread stands.
+JUNO_GPU int thread() { return host::here().thread; }
+JUNO_GPU int threads() { return host::here().threads; }
+JUNO_GPU int lane() { return thread() % kWarp; }
+JUNO_GPU int warp() { return thread() / kWarp; }
+JUNO_GPU int warps() { return threads() / kWarp; }
+JUNO_GPU int block_x() { return static_cast<int>(host::here().block.x); }
+JUNO_GPU int block_y() { return static_cast<int>(host::here().block.y); }
+JUNO_GPU int block_z() { return static_cast<int>(host::here().block.z); }
+JUNO_GPU int blocks_x() { return static_cast<int>(host::here().grid.x); }
+JUNO_GPU int blocks_y() { return static_cast<int>(host::here().grid.y); }
+
+// Together.
+template <class T = unsigned char>
+JUNO_GPU T* shared(size_t offset = 0) {
+  assert(offset <= host::here().shared_bytes);
+  return reinterpret_cast<T*>(host::here().shared + offset);
+}
+JUNO_GPU void barrier() { host::meet_block(); }
+JUNO_GPU void warp_barrier() { host::meet_warp(nullptr, 0); }
+
+template <class T>
+JUNO_GPU T left_by(const std::byte* boxes, int lane) {
+  T value;
+  std::memcpy(&value, boxes + static_cast<size_t>(lane) * host::Warp::kBox, sizeof value);
+  return value;
+}
+template <class T>
+JUNO_GPU T shuffle(T value, int from_lane) {
+  return left_by<T>(host::meet_warp(&value, sizeof value), from_lane % kWarp);
+}
+template <class T>
+JUNO_GPU T shuffle_xor(T value, int mask) {
+  const int from = lane() ^ mask;
+  return left_by<T>(host::meet_warp(&value, sizeof value), from);
+}
+template <class T>
+JUNO_GPU T warp_max(T value) {
+  const std::byte* boxes = host::meet_warp(&value, sizeof value);
+  for (int i = 0; i < kWarp; ++i) value = left_by<T>(boxes, i) > value ? left_by<T>(boxes, i) : value;
+  return value;
+}
+JUNO_GPU int warp_sum(int value) {
+  const std::byte* boxes = host::meet_warp(&value, sizeof value);
+  int sum = 0;
+  for (int i = 0; i < kWarp; ++i) sum += left_by<int>(boxes, i);
+  return sum;
+}
+
+// Integers.
+JUNO_GPU int signed_byte(uint32_t x, int i) { return static_cast<int8_t>(x >> (8 * i)); }
+JUNO_GPU int dot4(uint32_t a, uint32_t b, int c) {
+  for (int i = 0; i < 4; ++i) c += signed_byte(a, i) * signed_byte(b, i);
+  return c;
+}
+JUNO_GPU int dot2(uint32_t a, uint32_t b, int c) {
+  return c + static_cast<int16_t>(a) * signed_byte(b, 0) + static_cast<int16_t>(a >> 16) * signed_byte(b, 1);
+}
+JUNO_GPU uint32_t bytes_of(uint32_t low, uint32_t high, uint32_t selector) {
+  const uint64_t all = low | static_cast<uint64_t>(high) << 32;
+  uint32_t y = 0;
+  for (int i = 0; i < 4; ++i)
+    y |= static_cast<uint32_t>(all >> (8 * (selector >> (4 * i) & 7)) & 255) << (8 * i);
+  return y;
+}
+// Blocks run one after another, threads until they meet.
+JUNO_GPU uint32_t atomic_add(uint32_t* to, uint32_t value) {
+  const uint32_t before = *to;
+  *to = before + value;
+  return before;
+}
+JUNO_GPU void atomic_max(uint64_t* to, uint64_t value) { *to = value > *to ? value : *to; }
+JUNO_GPU void fence() {}
+
+// Halves.
+JUNO_GPU float half_to_float(uint16_t h) { return f16_to_f32(h); }
+JUNO_GPU uint16_t float_to_half(float x) { return f32_to_f16(x); }
+
+// Memory.
+// Misaligned on the device is an error there, so it is one here.
+template <class T>
+JUNO_GPU T load_constant(const void* from) {
+  assert(reinterpret_cast<uintptr_t>(from) % sizeof(T) == 0);
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+JUNO_GPU Quad32 stream16(const void* from) { return load_constant<Quad32>(from); }
+JUNO_GPU Quad32 constant16(const void* from) { return load_constant<Quad32>(from); }
+JUNO_GPU Pair32 constant8(const void* from) { return load_constant<Pair32>(from); }
+JUNO_GPU uint32_t constant4(const void* from) { return load_constant<uint32_t>(from); }
+JUNO_GPU uint16_t constant2(const void* from) { return load_constant<uint16_t>(from); }
+JUNO_GPU uint8_t constant1(const void* from) { return load_constant<uint8_t>(from); }
+JUNO_GPU Quad32 load16(const void* from) { return load_constant<Quad32>(from); }
+JUNO_GPU void prefetch(const void* from, uint32_t bytes) {
+  assert(reinterpret_cast<uintptr_t>(from) % 16 == 0 && bytes % 16 == 0);
+  (void)from, (void)bytes;
+}
+
+// Copies arrive as late as they may, so that a wait that is missing shows.
+JUNO_GPU void copy_async16(void* to_shared, const void* from) {
+  assert(reinterpret_cast<uintptr_t>(to_shared) % 16 == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0);
+  host::here().copies->back().push_back({to_shared, from});
+}
+JUNO_GPU void copies_commit() { host::here().copies->emplace_back(); }
+template <int kPending>
+JUNO_GPU void copies_wait() {
+  auto& groups = *host::here().copies;
+  while (groups.size() > kPending + 1) {
+    for (const host::Copy& c : groups.front()) std::memcpy(c.to, c.from, 16);
+    groups.erase(groups.begin());
+  }
+}
+
+// Tensor cores.
+struct MmaOperands {
+  uint32_t a[4], b[2];
+};
+JUNO_GPU const std::byte* share_operands(const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  const MmaOperands mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+  return host::meet_warp(&mine, sizeof mine);
+}
+JUNO_GPU void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  const std::byte* boxes = share_operands(a, b);
+  const int row = lane() / 4, column = lane() % 4 * 2;
+  for (int i = 0; i < 4; ++i) {
+    for (int k = 0; k < 16; ++k) {
+      const auto of_a = left_by<MmaOperands>(boxes, row * 4 + k % 8 / 2);
+      const auto of_b = left_by<MmaOperands>(boxes, (column + i % 2) * 4 + k % 8 / 2);
+      const uint32_t wa = of_a.a[i / 2 + k / 8 * 2] >> (k % 2 * 16), wb = of_b.b[k / 8] >> (k % 2 * 16);
+      c[i] = c[i] + f16_to_f32(static_cast<uint16_t>(wa)) * f16_to_f32(static_cast<uint16_t>(wb));
+    }
+  }
+}
+JUNO_GPU void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  const std::byte* boxes = share_operands(a, b);
+  const int row = lane() / 4, column = lane() % 4 * 2;
+  for (int i = 0; i < 4; ++i) {
+    for (int k = 0; k < 32; k += 4) {
+      const auto of_a = left_by<MmaOperands>(boxes, row * 4 + k % 16 / 4);
+      const auto of_b = left_by<MmaOperands>(boxes, (column + i % 2) * 4 + k % 16 / 4);
+      c[i] = dot4(of_a.a[i / 2 + k / 16 * 2], of_b.b[k / 16], c[i]);
+    }
+  }
+}
+JUNO_GPU void load_matrices(uint32_t (&to)[4], const void* row_in_shared) {
+  const std::byte* boxes = host::meet_warp(&row_in_shared, sizeof row_in_shared);
+  for (int i = 0; i < 4; ++i) {
+    const auto* row = left_by<const uint32_t*>(boxes, i * 8 + lane() / 4);
+    to[i] = row[lane() % 4];
+  }
+  warp_barrier();
+}
+
+// Programmatic dependent launch: kernels run one after another here.
+JUNO_GPU void wait_dependency() {}
+JUNO_GPU void trigger_dependents() {}
+
+}  // namespace juno::gpu

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels are given: plain structs of device pointers, passed by value. Numbers that change from token
+// to token (ids, positions, pages) are read from device memory, so that a captured launch stays valid.
+#pragma once
+#include <cstdint>
+
+namespace juno::gpu {
+
+// A weight in the layout of repack.h.
+struct Weight {
+  const uint8_t* data = nullptr;
+  uint32_t format = 0;         // gguf_id of quant/formats.h
+  int32_t rows = 0, cols = 0;  // outputs, inputs
+  uint64_t plane_bytes = 0;    // from one expert's matrix to the next
+};
+
+// Activations for integer weights (docs/numerics.md §2). Under int8x2 token t has the rows 2t and 2t + 1.
+// Every k is a multiple of its block.
+struct Rounded {
+  int8_t* q = nullptr;    // [rows, k]
+  float* d = nullptr;     // [rows, k / block]
+  uint32_t* h = nullptr;  // [rows, k / 32]: the sums of 16 and 16 elements as two int16, the first one low
+};
+
+enum class Source : int32_t { kPlain, kNorm, kGated };
+
+// A function of ops::Act's numbers: 0 silu, 1 gelu by tanh, 2 gelu by erf.
+struct NormWeights {
+  const float* weight = nullptr;  // [n]
+  const float* bias = nullptr;    // [n] or null
+  float eps = 0;
+  int32_t centred = 0;
+};
+
+// y [tokens, cols of the table]
+struct EmbedArgs {
+  Weight table;
+  const int32_t* tokens = nullptr;  // [count]
+  float* y = nullptr;
+  int32_t count = 0;
+};
+
+// Each run of n elements alone: y [runs, n]. May work in place.
+struct NormArgs {
+  const float* x = nullptr;
+  float* y = nullptr;
+  NormWeights w;
+  int32_t n = 0;
+  int64_t runs = 0;
+};
+
+// Rounds x, norm(x) or act(x) ∘ up: [tokens, k].
+struct QuantiseArgs {
+  const float* x = nullptr;
+  const float* up = nullptr;  // kGated
+  NormWeights norm;           // kNorm: over whole rows
+  Source source = Source::kPlain;
+  int32_t act = 0;
+  Rounded y;
+  int32_t tokens = 0, k = 0, block = 32;
+  int32_t planes = 1;  // 2 under int8x2
+};
+
+// table [tokens, 2 * pairs]: cosines, then sines.
+struct RopeTableArgs {
+  const double* freq = nullptr;  // [pairs]
+  double magnitude = 1;
+  const int32_t* positions = nullptr;  // [tokens]
+  float* table = nullptr;
+  int32_t tokens = 0, pairs = 0;
+};
+
+struct RopeShape {
+  int32_t head_dim = 0, pairs = 0, interleaved = 0;
+};
+
+// x, y [tokens, heads * head_dim]; may work in place.
+struct RopeArgs {
+  const float* x = nullptr;
+  float* y = nullptr;
+  const float* table = nullptr;  // [tokens, 2 * pairs]
+  RopeShape shape;
+  int32_t tokens = 0, heads = 0;
+};
+
+// Where the keys and values of each row of the batch lie. A negative position marks a row that is not there.
+struct Places {
+  const int32_t* positions = nullptr;   // [rows]
+  const int32_t* first_page = nullptr;  // [rows]: index into `pages` of the row's page 0
+  const int32_t* pages = nullptr;
+  uint16_t* keys = nullptr;    // [pages, kv_heads, 64, key_dim]
+  uint16_t* values = nullptr;  // [pages, kv_heads, 64, value_dim]
+  int32_t kv_heads = 0, key_dim = 0, value_dim = 0;
+};
+
+// Before attention: the norm of each head of q and k where there is one, rope where there is one, and k and v
+// stored. q_out may be q; k is left as it is. Also good for the store alone (q null, heads 0, no rope).
+struct PrepareArgs {
+  const float *q = nullptr, *k = nullptr, *v = nullptr;  // [rows, heads * key_dim] …
+  int64_t q_stride = 0, k_stride = 0, v_stride = 0;      // between rows
+  float* q_out = nullptr;                                // [rows, heads * key_dim]
+  NormWeights q_norm, k_norm;                            // weight null: none; n = key_dim
+  const float* table = nullptr;                          // [rows, 2 * pairs], null: no rope
+  RopeShape rope;
+  Places places;
+  int32_t rows = 0, heads = 0;
+};
+
+// Attention of rows that each stand alone (decoding). With `parts` null one block does all chunks of a row
+// and a head of the cache; else chunks are shared out, and attend_merge adds them up.
+struct AttendArgs {
+  const float* q = nullptr;  // [rows, heads * key_dim], dense
+  float* y = nullptr;        // [rows, heads * value_dim]
+  Places places;
+  float* parts = nullptr;  // [rows, heads, max_chunks, value_dim + 2]: o, then l, then n as an integer
+  int32_t rows = 0, heads = 0, max_chunks = 0;
+  int32_t window = 0;  // 0: none
+  int32_t capped = 0;
+  float before = 0, after = 0;  // ops::ScoreScale
+  int32_t skip_runs = 0;        // leave rows alone that attend_prompt serves
+};
+
+enum class Elementwise : int32_t { kAdd, kScale, kSoftcap, kGated, kCopy };
+
+// y[i] of n elements.
+struct ElementArgs {
+  Elementwise what = Elementwise::kCopy;
+  const float *a = nullptr, *b = nullptr;  // kGated: gate, up
+  float* y = nullptr;
+  float factor = 0;
+  int32_t act = 0;
+  int64_t n = 0;
+};
+
+// y[i] = x[index[i]], rows of `width`.
+struct RowsArgs {
+  const float* x = nullptr;
+  const int32_t* index = nullptr;
+  float* y = nullptr;
+  int32_t count = 0, width = 0;
+};
+
+struct RouteArgs {
+  const float* logits = nullptr;  // [tokens, experts]
+  int32_t* ids = nullptr;         // [tokens, top_k], in order of choice
+  float* weights = nullptr;
+  int32_t tokens = 0, experts = 0, top_k = 0, sigmoid = 0, normalise = 0;
+};
+
+// y[t] = the outputs of token t's experts, combined in increasing id.
+struct CombineArgs {
+  const float* outputs = nullptr;  // [tokens * top_k, width], in order of choice
+  const int32_t* ids = nullptr;
+  const float* weights = nullptr;
+  float* y = nullptr;  // [tokens, width]
+  int32_t tokens = 0, top_k = 0, width = 0;
+};
+
+// The lowest id among each row's greatest logits: best_id() of `best`, which is 0 before. `flag` is set where
+// one is not finite.
+struct ArgmaxArgs {
+  const float* logits = nullptr;  // [rows, stride]
+  uint64_t* best = nullptr;       // [rows]
+  uint32_t* flag = nullptr;       // or null
+  int32_t rows = 0, n = 0;        // the first n of each row count
+  int64_t stride = 0;
+};
+constexpr int32_t best_id(uint64_t best) { return static_cast<int32_t>(~static_cast<uint32_t>(best)); }
+
+// Sets `flag` to 1 where some of n values are not finite.
+struct FiniteArgs {
+  const float* x = nullptr;
+  uint32_t* flag = nullptr;
+  int64_t n = 0;
+};
+
+// From a file's bytes, rows [first, first + count) of one matrix, to the layout of repack.h.
+struct RepackArgs {
+  const uint8_t* from = nullptr;  // row `first`
+  Weight to;                      // data is written
+  int32_t first = 0, count = 0;
+};
+
+// Products of few tokens: y = x · weightᵀ, and what follows. Up to three weights of the same input in one
+// launch, each of any format.
+struct MatvecPart {
+  Weight weight;
+  const float* bias = nullptr;
+  float* y = nullptr;  // [tokens, y_stride]
+  int64_t y_stride = 0;
+};
+
+enum class Epilogue : int32_t {
+  kStore,  // y = product + bias
+  kAdd,    // y = residual + (product + bias)
+  kGated,  // parts 0 and 1 are gate and up: y of part 0 = act(gate) ∘ up
+};
+
+struct MatvecArgs {
+  MatvecPart parts[3];
+  int32_t part_count = 1;
+  Epilogue epilogue = Epilogue::kStore;
+  const float* residual = nullptr;  // [tokens, y_stride of part 0]; may be y
+  int32_t act = 0;
+  int32_t tokens = 0, planes = 1;
+  int32_t k = 0, block = 32;  // block: of the activations, as §2 says for the weights' formats
+
+  int32_t prefetch_strips = 0;  // that each warp asks for early, at most 8, under kGated 4
+
+  // The activations: rounded already (x.q set), or f32 that each block rounds for itself (from set), or, for
+  // float weights, f32 (from set).
+  Rounded x;
+  const float* from = nullptr;  // [tokens, k]
+  const float* up = nullptr;
+  NormWeights norm;
+  Source source = Source::kPlain;
+  int32_t from_act = 0;
+
+  // A mixture: grid row p multiplies with expert ids[p]; its input is row p / inputs_shared.
+  const int32_t* ids = nullptr;
+  int32_t pairs = 0, inputs_shared = 1;
+};
+
+// Activations of many tokens for tensor cores. Rows as in Rounded, in panels of 64; k in stages of 128.
+struct Panels {
+  uint16_t* q = nullptr;  // [panels, stages, 64 * 128], halves, in the order of panels.h and prompt_shapes.h
+  uint16_t* h = nullptr;  // [panels, stages, 64 rows, 8], halves: sums of 16
+  float* d = nullptr;     // [128 stages / block, rows of all panels]
+};
+
+// Rounds x or act(x) ∘ up, [tokens, k], in the order for units of `unit` elements.
+struct RoundArgs {
+  const float* x = nullptr;
+  const float* up = nullptr;  // or null
+  int32_t act = 0;
+  int32_t tokens = 0, k = 0, block = 32, unit = 32;
+  int32_t planes = 1;  // 2 under int8x2
+  Panels y;
+};
+
+// Products of many tokens: y = x · weightᵀ + bias, y = residual + that. Up to three weights of the same input
+// and format.
+struct ManyArgs {
+  MatvecPart parts[3];
+  int32_t part_count = 1;
+  Panels x;
+  int32_t rows = 0, planes = 1;  // of activations: tokens * planes
+  int32_t k = 0, block = 32;
+  const float* residual = nullptr;  // [tokens, y_stride of part 0] or null; may be y. With one part only
+};
+
+// Attention of rows that stand in runs: neighbours in the batch and in their sequence. Others are left alone.
+struct PromptArgs {
+  const float* q = nullptr;  // [rows, heads * key_dim], dense
+  float* y = nullptr;        // [rows, heads * value_dim]
+  Places places;
+  int32_t rows = 0, heads = 0;
+  int32_t window = 0;  // 0: none
+  int32_t capped = 0;
+  float before = 0, after = 0;  // ops::ScoreScale
+};
+
+}  // namespace juno::gpu

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights as tensor cores take them: of rows r and r + 8 a lane holds a quarter of each unit of K (panels.h
+// says which), as integers v in pairs of halves. Included by the kernels' units only.
+#pragma once
+#include <type_traits>
+
+#include "backend/gpu/kernels/layout.h"
+#include "backend/gpu/kernels/tiles.h"
+
+namespace juno::gpu {
+
+// Leaves out a cell's first `words` words of 4 elements, and the first `words` of its second half.
+JUNO_GPU void skip_words(Quad32& nibbles, int words) {
+  if (words & 2) {
+    nibbles.x[0] = nibbles.x[2];
+    nibbles.x[1] = nibbles.x[3];
+  }
+  if (words & 1) nibbles.x[0] = nibbles.x[1];
+}
+JUNO_GPU void skip_words(Pair32& pairs, int words) {
+  pairs.x[0] >>= 2 * words;
+  pairs.x[1] >>= 2 * words;
+}
+JUNO_GPU void skip_words(uint32_t& bits, int words) { bits >>= words; }
+template <class Raw>
+JUNO_GPU void skip_words_of(Raw& raw, int words) {
+  if constexpr (requires { raw.q; }) skip_words(raw.q, words);
+  if constexpr (requires { raw.low; }) skip_words(raw.low, words);
+  if constexpr (requires { raw.high; }) skip_words(raw.high, words);
+}
+
+// Bytes `first` and `second` of a word plus 1024, as halves.
+template <int kFirst, int kSecond>
+JUNO_GPU uint32_t over_1024(uint32_t bytes) {
+  return bytes_of(bytes, 0x64646464u, 0x4040u | kFirst | kSecond << 8);
+}
+JUNO_GPU constexpr uint32_t both(uint16_t half) { return half | static_cast<uint32_t>(half) << 16; }
+// An integer of at most 2048 as a half, twice.
+JUNO_GPU constexpr uint32_t integer_pair(int x) { return both(f32_to_f16(static_cast<float>(x))); }
+
+template <class F, int kUnit_>
+class Fragments {
+  using L = Layout<F>;
+  static constexpr bool kSigned = L::kOffset == 0 && !quant::HasMin<F>;  // bytes of q
+  static constexpr int kWords = kUnit_ / 32;                             // of a cell, for a lane
+
+ public:
+  static constexpr int kUnit = kUnit_;
+  static constexpr bool kMinima = quant::HasMin<F>;
+  // Halves hold integers to 2048: larger v are the sum of two, by an even and a remaining part of the
+  // sub-scale.
+  static constexpr int kParts = F::max_v > 2048 ? 2 : 1;
+
+  JUNO_GPU Fragments(const Weight& w, int row) {
+    JUNO_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const int at = row + 8 * i < w.rows ? row + 8 * i : w.rows - 1;
+      planes_[i] = lane_planes<F>(w.data, w.rows, w.cols, at);
+    }
+  }
+
+  JUNO_GPU void load(int unit) {
+    cell_ = unit * (kUnit / kCell) + lane() % 4 * kWords / 4;
+    JUNO_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      raw_[i] = L::load(planes_[i], cell_);
+      head_[i] = L::head(planes_[i], cell_);
+    }
+  }
+
+  // Fragments of the unit's steps of 16, then of the steps' second parts; the scales of both rows.
+  JUNO_GPU void expand(uint32_t (&to)[kParts * kUnit / 16][4], float (&d)[2]) const {
+    JUNO_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const Scales scales = L::scales(head_[i], raw_[i], cell_);
+      d[i] = scales.d;
+      typename L::Raw raw = raw_[i];
+      if constexpr (kWords < 4) skip_words_of(raw, lane() % 4 * kWords % 4);
+      if constexpr (kNibbles) {
+        expand_nibbles(raw.q, scale_pair(scales.s[0], 0, 0), i, to);
+        continue;
+      }
+      uint32_t words[8];
+      L::words(raw, words);
+      JUNO_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        JUNO_UNROLL
+        for (int part = 0; part < kParts; ++part) {
+          const uint32_t scale = scale_pair(scales.s[0], half, part);
+          JUNO_UNROLL
+          for (int w = 0; w < kWords; ++w) {
+            auto& step = to[part * kUnit / 16 + 2 * w + half];
+            const uint32_t q = kSigned ? words[4 * half + w] ^ 0x80808080u : words[4 * half + w];
+            step[i] = value(over_1024<0, 2>(q), scale);
+            step[2 + i] = value(over_1024<1, 3>(q), scale);
+          }
+        }
+      }
+    }
+  }
+
+  // u of the two sums of 16 that a lane is at, of the blocks' four cells in `stage`, or 0 where it is not
+  // `mine`.
+  JUNO_GPU void minima(int stage, bool mine, uint32_t (&to)[2], float (&m)[2]) const {
+    JUNO_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const Scales scales = L::scales(head_[i], raw_[i], 4 * stage + lane() % 4);
+      m[i] = scales.m;
+      constexpr int kSecond = L::kSub == SubScales::kFor16 ? 1 : 0;
+      const uint32_t u = fma_halves(over_1024<0, kSecond>(scales.u[0]), integer_pair(1), integer_pair(-1024));
+      to[i] = mine ? u : 0;
+    }
+  }
+
+ private:
+  // Straight from nibbles, the upper ones as they stand: 1024 + 16 q, under a sixteenth of the scale.
+  static constexpr bool kNibbles =
+      std::is_same_v<F, quant::Q4_K> || std::is_same_v<F, quant::Q4_0> || std::is_same_v<F, quant::Q4_1>;
+  JUNO_GPU static void expand_nibbles(const Quad32& q, uint32_t scale, int row,
+                                      uint32_t (&to)[kParts * kUnit / 16][4]) {
+    const uint32_t upper = fma_halves(scale, both(0x2c00), 0);  // scale / 16
+    const uint32_t less = fma_halves(scale, integer_pair(-1024 - L::kOffset), 0);
+    const uint32_t less_upper = fma_halves(scale, integer_pair(-64 - L::kOffset), 0);
+    JUNO_UNROLL
+    for (int w = 0; w < kWords; ++w) {
+      JUNO_UNROLL
+      for (int odd = 0; odd < 2; ++odd) {
+        const uint32_t x = q.x[w] >> (8 * odd);
+        to[2 * w][2 * odd + row] = fma_halves(masked_over_1024(x, 0x000f000fu), scale, less);
+        to[2 * w + 1][2 * odd + row] = fma_halves(masked_over_1024(x, 0x00f000f0u), upper, less_upper);
+      }
+    }
+  }
+
+  JUNO_GPU static uint32_t scale_pair(uint32_t bytes, int half, int part) {
+    if constexpr (L::kSub == SubScales::kNone) return integer_pair(1);
+    if constexpr (kParts == 2) bytes &= part == 0 ? 0xfefefefeu : 0x01010101u;
+    if constexpr (!quant::HasMin<F>) bytes ^= 0x80808080u;  // signed
+    if constexpr (L::kSub == SubScales::kFor16) bytes >>= 8 * half;
+    return fma_halves(over_1024<0, 0>(bytes), integer_pair(1),
+                      integer_pair(quant::HasMin<F> ? -1024 : -1152));
+  }
+  // From 1024 + q (+ 128 where q has a sign) to v.
+  JUNO_GPU static uint32_t value(uint32_t q, uint32_t scale) {
+    if constexpr (quant::HasMin<F> && L::kSub != SubScales::kNone) {  // 1024 · scale is a half
+      return fma_halves(q, scale, fma_halves(scale, integer_pair(-1024), 0));
+    } else {
+      const uint32_t x = fma_halves(q, integer_pair(1), integer_pair(-1024 - (kSigned ? 128 : L::kOffset)));
+      return L::kSub == SubScales::kNone ? x : fma_halves(x, scale, 0);
+    }
+  }
+
+  LanePlanes planes_[2];
+  typename L::Raw raw_[2];
+  typename L::Head head_[2];
+  int cell_ = 0;
+};
+
+}  // namespace juno::gpu

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kernel: X(name, its one parameter, the most threads of a block, least blocks resident on a
+// multiprocessor). The body is name(args) in the header of its family; one .cu a family.
+#pragma once
+
+#define JUNO_ROW_KERNELS(X)            \
+  X(embed, EmbedArgs, 256, 1)          \
+  X(norm, NormArgs, 256, 1)            \
+  X(quantise, QuantiseArgs, 256, 1)    \
+  X(rope_table, RopeTableArgs, 128, 1) \
+  X(rope, RopeArgs, 256, 1)            \
+  X(prepare, PrepareArgs, 256, 1)      \
+  X(elementwise, ElementArgs, 256, 1)  \
+  X(rows, RowsArgs, 256, 1)            \
+  X(route, RouteArgs, 128, 1)          \
+  X(combine, CombineArgs, 256, 1)      \
+  X(argmax, ArgmaxArgs, 256, 1)        \
+  X(finite, FiniteArgs, 256, 1)        \
+  X(repack, RepackArgs, 256, 1)
+
+// Matrix-vector kernels, M(X, rows, threads, name, block, formats): one for a format or for formats that
+// often stand side by side in a file; `block` is 128, or 0 for the activation blocks of other lengths of K;
+// `rows` are those of the activations that one pass over the weights serves.
+#define JUNO_MATVEC_32(M, X, rows, threads)     \
+  M(X, rows, threads, F32, 0, quant::F32)       \
+  M(X, rows, threads, F16, 0, quant::F16)       \
+  M(X, rows, threads, BF16, 0, quant::BF16)     \
+  M(X, rows, threads, Q8_0, 0, quant::Q8_0)     \
+  M(X, rows, threads, Q4_0, 0, quant::Q4_0)     \
+  M(X, rows, threads, Q4_1, 0, quant::Q4_1)     \
+  M(X, rows, threads, Q5_0, 0, quant::Q5_0)     \
+  M(X, rows, threads, Q5_1, 0, quant::Q5_1)     \
+  M(X, rows, threads, IQ4_NL, 0, quant::IQ4_NL) \
+  M(X, rows, threads, MXFP4, 0, quant::MXFP4)
+#define JUNO_MATVEC_256(M, X, rows, threads)                    \
+  M(X, rows, threads, Q2_K, 128, quant::Q2_K)                   \
+  M(X, rows, threads, Q3_K, 128, quant::Q3_K)                   \
+  M(X, rows, threads, Q4_K, 128, quant::Q4_K)                   \
+  M(X, rows, threads, Q5_K, 128, quant::Q5_K)                   \
+  M(X, rows, threads, Q6_K, 128, quant::Q6_K)                   \
+  M(X, rows, threads, IQ4_XS, 128, quant::IQ4_XS)               \
+  M(X, rows, threads, TQ2_0, 128, quant::TQ2_0)                 \
+  M(X, rows, threads, Q4_K_Q6_K, 128, quant::Q4_K, quant::Q6_K) \
+  M(X, rows, threads, Q5_K_Q6_K, 128, quant::Q5_K, quant::Q6_K) \
+  M(X, rows, threads, Q2_K_short, 0, quant::Q2_K)               \
+  M(X, rows, threads, Q3_K_short, 0, quant::Q3_K)               \
+  M(X, rows, threads, Q4_K_short, 0, quant::Q4_K)               \
+  M(X, rows, threads, Q5_K_short, 0, quant::Q5_K)               \
+  M(X, rows, threads, Q6_K_short, 0, quant::Q6_K)               \
+  M(X, rows, threads, IQ4_XS_short, 0, quant::IQ4_XS)           \
+  M(X, rows, threads, TQ2_0_short, 0, quant::TQ2_0)
+#define JUNO_MATVEC_NAME(X, rows, threads, name, block, ...) X(matvec_##name##_##rows, MatvecArgs, threads, 1)
+// One .cu each, so that they compile side by side.
+#define JUNO_MATVEC_32_1_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 1, 512)
+#define JUNO_MATVEC_32_2_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 2, 512)
+#define JUNO_MATVEC_32_4_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 4, 256)
+#define JUNO_MATVEC_32_8_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 8, 256)
+#define JUNO_MATVEC_256_1_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 1, 512)
+#define JUNO_MATVEC_256_2_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 2, 512)
+#define JUNO_MATVEC_256_4_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 4, 256)
+#define JUNO_MATVEC_256_8_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 8, 256)
+#define JUNO_MATVEC_KERNELS(X) \
+  JUNO_MATVEC_32_1_KERNELS(X)  \
+  JUNO_MATVEC_256_1_KERNELS(X) \
+  JUNO_MATVEC_32_2_KERNELS(X)  \
+  JUNO_MATVEC_256_2_KERNELS(X) \
+  JUNO_MATVEC_32_4_KERNELS(X)  \
+  JUNO_MATVEC_256_4_KERNELS(X) \
+  JUNO_MATVEC_32_8_KERNELS(X)  \
+  JUNO_MATVEC_256_8_KERNELS(X)
+
+#define JUNO_ATTENTION_KERNELS(X) \
+  X(attend, AttendArgs, 256, 2)   \
+  X(attend_merge, AttendArgs, 128, 1)
+
+// Many tokens: products on tensor cores and attention of prompts. F(format, elements of K in a step): a
+// format's own unit of docs/numerics.md §3 and, where that is larger, 32 for rows whose blocks are smaller.
+#define JUNO_MANY_FORMATS(F) \
+  F(Q8_0, 32)                \
+  F(Q4_0, 32)                \
+  F(Q4_1, 32)                \
+  F(Q5_0, 32)                \
+  F(Q5_1, 32)                \
+  F(Q2_K, 128)               \
+  F(Q2_K, 32)                \
+  F(Q3_K, 128)               \
+  F(Q3_K, 32)                \
+  F(Q4_K, 128)               \
+  F(Q4_K, 32)                \
+  F(Q5_K, 64) F(Q5_K, 32) F(Q6_K, 32) F(IQ4_NL, 32) F(IQ4_XS, 32) F(MXFP4, 32) F(TQ2_0, 128) F(TQ2_0, 32)
+#define JUNO_MANY(X, format, unit)            \
+  X(wide_##format##_##unit, ManyArgs, 256, 1) \
+  X(narrow_##format##_##unit, ManyArgs, 512, 1)
+#define JUNO_PROMPT_KERNELS(X)             \
+  X(round_panels, RoundArgs, 256, 1)       \
+  X(attend_prompt_64, PromptArgs, 128, 2)  \
+  X(attend_prompt_128, PromptArgs, 128, 2) \
+  X(attend_prompt_256, PromptArgs, 256, 1) \
+  X(attend_capped_64, PromptArgs, 128, 2)  \
+  X(attend_capped_128, PromptArgs, 128, 2) \
+  X(attend_capped_256, PromptArgs, 256, 1)
+// In several units, so that they compile side by side.
+#define JUNO_MANY_32_KERNELS(X) \
+  JUNO_MANY(X, Q8_0, 32)        \
+  JUNO_MANY(X, Q4_0, 32)        \
+  JUNO_MANY(X, Q4_1, 32)        \
+  JUNO_MANY(X, Q5_0, 32)        \
+  JUNO_MANY(X, Q5_1, 32)        \
+  JUNO_MANY(X, IQ4_NL, 32)      \
+  JUNO_MANY(X, MXFP4, 32)
+#define JUNO_MANY_LONG_KERNELS(X) \
+  JUNO_MANY(X, Q2_K, 128)         \
+  JUNO_MANY(X, Q3_K, 128)         \
+  JUNO_MANY(X, Q4_K, 128)         \
+  JUNO_MANY(X, Q5_K, 64)          \
+  JUNO_MANY(X, Q6_K, 32)          \
+  JUNO_MANY(X, IQ4_XS, 32)        \
+  JUNO_MANY(X, TQ2_0, 128)
+#define JUNO_MANY_SHORT_KERNELS(X) \
+  JUNO_MANY(X, Q2_K, 32)           \
+  JUNO_MANY(X, Q3_K, 32)           \
+  JUNO_MANY(X, Q4_K, 32)           \
+  JUNO_MANY(X, Q5_K, 32)           \
+  JUNO_MANY(X, TQ2_0, 32)
+
+// For the largest batches, of the formats that most files are of.
+#define JUNO_BROAD_FORMATS(F) \
+  F(Q8_0, 32) F(Q4_0, 32) F(Q2_K, 128) F(Q3_K, 128) F(Q4_K, 128) F(Q5_K, 64) F(Q6_K, 32) F(IQ4_XS, 32)
+#define JUNO_MANY_BROAD_KERNELS(X)    \
+  X(broad_Q8_0_32, ManyArgs, 256, 1)  \
+  X(broad_Q4_0_32, ManyArgs, 256, 1)  \
+  X(broad_Q2_K_128, ManyArgs, 256, 1) \
+  X(broad_Q3_K_128, ManyArgs, 256, 1) \
+  X(broad_Q4_K_128, ManyArgs, 256, 1) \
+  X(broad_Q5_K_64, ManyArgs, 256, 1)  \
+  X(broad_Q6_K_32, ManyArgs, 256, 1)  \
+  X(broad_IQ4_XS_32, ManyArgs, 256, 1)
+
+#define JUNO_KERNELS(X)      \
+  JUNO_ROW_KERNELS(X)        \
+  JUNO_MATVEC_KERNELS(X)     \
+  JUNO_ATTENTION_KERNELS(X)  \
+  JUNO_PROMPT_KERNELS(X)     \
+  JUNO_MANY_32_KERNELS(X)    \
+  JUNO_MANY_LONG_KERNELS(X)  \
+  JUNO_MANY_SHORT_KERNELS(X) \
+  JUNO_MANY_BROAD_KERNELS(X)
+
+namespace juno::gpu {
+
+// Indices into kernel_names().
+enum class Kernel : int {
+#define JUNO_NAME(name, args, threads, blocks) name,
+  JUNO_KERNELS(JUNO_NAME)
+#undef JUNO_NAME
+};
+
+}  // namespace juno::gpu

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// What works on rows of activations: docs/numerics.md §2, §5, §7, §8 and the loading of weights.
+#pragma once
+#include "backend/gpu/kernels/cell.h"
+#include "backend/gpu/kernels/round.h"
+#include "base/sin_cos.h"
+
+namespace juno::gpu {
+
+// The next kernel may take its place; it waits, as this one does, for all that went before.
+JUNO_GPU void begin() {
+  trigger_dependents();
+  wait_dependency();
+}
+
+JUNO_GPU int64_t element() { return static_cast<int64_t>(block_x()) * threads() + thread(); }
+JUNO_GPU int64_t elements_at_once() { return static_cast<int64_t>(blocks_x()) * threads(); }
+
+// Embed: a thread a cell.
+template <class F>
+JUNO_GPU void embed_cell(const Weight& table, int64_t row, int cell, float* y) {
+  if constexpr (quant::FloatFormat<F>) {
+    const auto* w = reinterpret_cast<const typename F::Block*>(table.data) + row * table.cols;
+    for (int i = cell * kCell; i < (cell + 1) * kCell && i < table.cols; ++i) y[i] = quant::value<F>(w[i], 0);
+  } else if constexpr (Layout<F>::kTakenApart) {
+    const LanePlanes planes = lane_planes<F>(table.data, table.rows, table.cols, row);
+    const auto raw = Layout<F>::load(planes, cell);
+    const Scales scales = Layout<F>::scales(Layout<F>::head(planes, cell), raw, cell);
+    uint32_t w[8];
+    Layout<F>::words(raw, w);
+    JUNO_UNROLL
+    for (int i = 0; i < kCell; ++i) y[cell * kCell + i] = cell_value<F>(w, scales, 0, i);
+  } else {
+    const LanePlanes planes = lane_planes<F>(table.data, table.rows, table.cols, row);
+    const int first = cell * kCell;
+    const auto& block =
+        *reinterpret_cast<const typename F::Block*>(unit<F, 0>(planes, first / F::block_size));
+    for (int i = 0; i < kCell; ++i) y[first + i] = quant::value<F>(block, (first + i) % F::block_size);
+  }
+}
+template <class... Fs>
+JUNO_GPU void embed_any(const Weight& table, int64_t row, int cell, float* y, quant::List<Fs...>) {
+  ((table.format == Fs::gguf_id ? embed_cell<Fs>(table, row, cell, y) : void()), ...);
+}
+JUNO_GPU void embed(const EmbedArgs& a) {
+  begin();
+  const int cells = (a.table.cols + kCell - 1) / kCell;
+  for (int64_t i = element(); i < static_cast<int64_t>(a.count) * cells; i += elements_at_once()) {
+    const int64_t t = i / cells;
+    embed_any(a.table, a.tokens[t], static_cast<int>(i % cells), a.y + t * a.table.cols, quant::Formats{});
+  }
+}
+
+// Norm: a block a run when runs are long, else a warp.
+JUNO_GPU void norm(const NormArgs& a) {
+  begin();
+  float* slots = shared<float>();
+  for (int64_t run = block_x(); run < a.runs; run += blocks_x()) {
+    float* x = slots + kSlots;
+    stage_row(a.x + run * a.n, a.n, x);
+    barrier();
+    const Normed of = norm_of_row(x, a.n, a.w, slots);
+    for (int i = thread(); i < a.n; i += threads()) a.y[run * a.n + i] = normed(of, a.w, x[i], i);
+    barrier();
+  }
+}
+
+// Grid: pieces of a row, rows. A norm is found by every piece's block; the rest each does for its piece
+// alone.
+JUNO_GPU void quantise(const QuantiseArgs& a) {
+  begin();
+  const int t = block_y(), piece = (a.k + blocks_x() * 128 - 1) / (blocks_x() * 128) * 128;
+  const int first = block_x() * piece, count = a.k - first < piece ? a.k - first : piece;
+  if (count <= 0) return;
+  const bool whole = a.source == Source::kNorm;
+  const int64_t from_row = static_cast<int64_t>(t) * a.k + (whole ? 0 : first);
+  float* slots = shared<float>();
+  float* staged = slots + kSlots;
+  RoundSource from{a.x + from_row, a.up ? a.up + from_row : nullptr, a.norm, a.source, a.act};
+  const Normed of = stage_source(from, whole ? a.k : count, slots, staged);
+  if (whole) {
+    staged += first;
+    from.norm.weight += first;
+    if (from.norm.bias) from.norm.bias += first;
+  }
+  const GlobalSink sink{{a.y.q + first, a.y.d + first / a.block, a.y.h + first / 32}, a.k, a.block};
+  round_row(from, of, staged, {count, a.block, a.planes, t * a.planes}, sink);
+}
+
+// Rope.
+JUNO_GPU void rope_table(const RopeTableArgs& a) {
+  begin();
+  for (int64_t i = element(); i < static_cast<int64_t>(a.tokens) * a.pairs; i += elements_at_once()) {
+    const int64_t t = i / a.pairs, pair = i % a.pairs;
+    const f64::SinCos turn = f64::sin_cos_text(static_cast<double>(a.positions[t]) * a.freq[pair]);
+    a.table[t * 2 * a.pairs + pair] = static_cast<float>(turn.cos * a.magnitude);
+    a.table[t * 2 * a.pairs + a.pairs + pair] = static_cast<float>(turn.sin * a.magnitude);
+  }
+}
+
+// Element i of a head after the rotation; x(j) reads element j.
+template <class Read>
+JUNO_GPU float turned(const RopeShape& shape, const float* turn, int i, Read&& x) {
+  if (i >= 2 * shape.pairs) return x(i);
+  const int pair = shape.interleaved ? i / 2 : i % shape.pairs;
+  const bool second = shape.interleaved ? i % 2 == 1 : i >= shape.pairs;
+  const int other = shape.interleaved ? i ^ 1 : second ? i - shape.pairs : i + shape.pairs;
+  const float c = turn[pair], s = turn[shape.pairs + pair], mine = x(i), theirs = x(other);
+  return second ? fma(theirs, s, mine * c) : fma(mine, c, -(theirs * s));
+}
+
+// A thread a pair, and one for each element that stands still, so that it may work in place.
+JUNO_GPU void rope(const RopeArgs& a) {
+  begin();
+  const int per_head = a.shape.head_dim - a.shape.pairs;
+  for (int64_t i = element(); i < static_cast<int64_t>(a.tokens) * a.heads * per_head;
+       i += elements_at_once()) {
+    const int64_t head = i / per_head;  // of all tokens
+    const int j = static_cast<int>(i % per_head), pairs = a.shape.pairs;
+    const float* x = a.x + head * a.shape.head_dim;
+    float* y = a.y + head * a.shape.head_dim;
+    if (j >= pairs) {
+      y[j + pairs] = x[j + pairs];
+      continue;
+    }
+    const float* turn = a.table + head / a.heads * 2 * pairs;
+    const int first = a.shape.interleaved ? 2 * j : j, second = a.shape.interleaved ? first + 1 : j + pairs;
+    const float x0 = x[first], x1 = x[second], c = turn[j], s = turn[pairs + j];
+    y[first] = fma(x0, c, -(x1 * s));
+    y[second] = fma(x0, s, x1 * c);
+  }
+}
+
+// Prepare: a block a row and a head of q, k or v.
+// A head of at most 1024 elements, normed where
+// there is a norm, in shared memory after the sums of the norm.
+JUNO_GPU float* head_in_shared(const float* x, int n, const NormWeights& w) {
+  float* slots = shared<float>();
+  float* head = slots + kSlots;
+  stage_row(x, n, head);
+  barrier();
+  if (!w.weight) return head;
+  const Normed of = norm_of_row(head, n, w, slots);
+  for (int i = thread(); i < n; i += threads()) head[i] = normed(of, w, head[i], i);
+  barrier();
+  return head;
+}
+JUNO_GPU uint16_t* cache_row(const Places& p, uint16_t* pages, int dim, int row, int kv_head) {
+  const int position = p.positions[row];
+  const int64_t page = p.pages[p.first_page[row] + position / 64];
+  return pages + ((page * p.kv_heads + kv_head) * 64 + position % 64) * dim;
+}
+JUNO_GPU void prepare(const PrepareArgs& a) {
+  begin();
+  const Places& p = a.places;
+  const int row = block_y(), at = block_x();
+  if (p.positions[row] < 0) return;
+  const bool is_q = at < a.heads, is_k = !is_q && at < a.heads + p.kv_heads;
+  if (!is_q && !is_k) {
+    const int head = at - a.heads - p.kv_heads;
+    const float* v = a.v + row * a.v_stride + static_cast<int64_t>(head) * p.value_dim;
+    uint16_t* to = cache_row(p, p.values, p.value_dim, row, head);
+    for (int i = thread(); i < p.value_dim; i += threads()) to[i] = float_to_half(v[i]);
+    return;
+  }
+  const int head = is_q ? at : at - a.heads;
+  const float* x =
+      (is_q ? a.q + row * a.q_stride : a.k + row * a.k_stride) + static_cast<int64_t>(head) * p.key_dim;
+  const float* ready = head_in_shared(x, p.key_dim, is_q ? a.q_norm : a.k_norm);
+  const float* turn = a.table + static_cast<int64_t>(row) * 2 * a.rope.pairs;
+  const RopeShape shape = a.table ? a.rope : RopeShape{};
+  for (int i = thread(); i < p.key_dim; i += threads()) {
+    const float y = turned(shape, turn, i, [&](int j) { return ready[j]; });
+    if (is_q) a.q_out[(static_cast<int64_t>(row) * a.heads + head) * p.key_dim + i] = y;
+    else cache_row(p, p.keys, p.key_dim, row, head)[i] = float_to_half(y);
+  }
+}
+
+// Element by element.
+JUNO_GPU float element_of(const ElementArgs& a, int64_t i) {
+  switch (a.what) {
+    case Elementwise::kAdd:
+      return a.a[i] + a.b[i];
+    case Elementwise::kScale:
+      return a.a[i] * a.factor;
+    case Elementwise::kSoftcap:
+      return tanh(a.a[i] / a.factor) * a.factor;
+    case Elementwise::kGated:
+      return activate(a.act, a.a[i]) * a.b[i];
+    default:
+      return a.a[i];
+  }
+}
+JUNO_GPU void elementwise(const ElementArgs& a) {
+  begin();
+  for (int64_t i = element(); i < a.n; i += elements_at_once()) a.y[i] = element_of(a, i);
+}
+JUNO_GPU void rows(const RowsArgs& a) {
+  begin();
+  for (int64_t i = element(); i < static_cast<int64_t>(a.count) * a.width; i += elements_at_once())
+    a.y[i] = a.x[static_cast<int64_t>(a.index[i / a.width]) * a.width + i % a.width];
+}
+
+// Mixtures: ops/route.cc, a warp a token; scores are computed side by side, all sums in order.
+JUNO_GPU bool chosen_before(const int32_t* ids, int count, int expert) {
+  for (int i = 0; i < count; ++i)
+    if (ids[i] == expert) return true;
+  return false;
+}
+JUNO_GPU void route(const RouteArgs& a) {
+  begin();
+  const int token = block_x() * warps() + warp();
+  float* scores = shared<float>() + warp() * a.experts;
+  const float* logits = a.logits + static_cast<int64_t>(token) * a.experts;
+  if (token >= a.tokens) return;
+  float top = logits[0], sum = 0;
+  for (int e = 1; e < a.experts; ++e) top = logits[e] > top ? logits[e] : top;
+  for (int e = lane(); e < a.experts; e += kWarp)
+    scores[e] = a.sigmoid ? sigmoid(logits[e]) : exp(logits[e] - top);
+  warp_barrier();
+  if (lane() != 0) return;
+  for (int e = 0; e < a.experts && !a.sigmoid; ++e) sum = sum + scores[e];
+  for (int e = 0; e < a.experts && !a.sigmoid; ++e) scores[e] = scores[e] / sum;
+  int32_t* ids = a.ids + static_cast<int64_t>(token) * a.top_k;
+  float* weights = a.weights + static_cast<int64_t>(token) * a.top_k;
+  float chosen = 0;
+  for (int i = 0; i < a.top_k; ++i) {
+    int best = -1;
+    for (int e = 0; e < a.experts; ++e)
+      if (!chosen_before(ids, i, e) && (best < 0 || scores[e] > scores[best])) best = e;
+    ids[i] = best;
+    weights[i] = scores[best];
+    chosen = chosen + scores[best];
+  }
+  for (int i = 0; i < a.top_k && a.normalise; ++i) weights[i] = weights[i] / chosen;
+}
+JUNO_GPU void combine(const CombineArgs& a) {
+  begin();
+  for (int64_t i = element(); i < static_cast<int64_t>(a.tokens) * a.width; i += elements_at_once()) {
+    const int64_t t = i / a.width;
+    const int32_t* ids = a.ids + t * a.top_k;
+    float sum = 0;
+    for (int done = 0, last = -1; done < a.top_k; ++done) {
+      int next = -1;  // the choice with the lowest id above the last one's
+      for (int c = 0; c < a.top_k; ++c)
+        if (ids[c] > last && (next < 0 || ids[c] < ids[next])) next = c;
+      last = ids[next];
+      sum = fma(a.weights[t * a.top_k + next], a.outputs[(t * a.top_k + next) * a.width + i % a.width], sum);
+    }
+    a.y[i] = sum;
+  }
+}
+
+// The end of a pass.
+// A float as an
+// integer of the same order, -0 below +0 made equal to it.
+JUNO_GPU uint32_t ordered(float x) {
+  const uint32_t bits = bits_of(x == 0.0f ? 0.0f : x);
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+JUNO_GPU bool finite_number(float x) { return magnitude(x) < __builtin_inff(); }
+
+// Grid: pieces, rows. The greatest of (logit, complement of its id), so that the order of the pieces is
+// nothing.
+JUNO_GPU void argmax(const ArgmaxArgs& a) {
+  begin();
+  auto* tops = shared<uint64_t>();
+  const float* x = a.logits + block_y() * a.stride;
+  uint64_t best = 0;
+  bool finite = true;
+  for (int i = static_cast<int>(element()); i < a.n; i += static_cast<int>(elements_at_once())) {
+    finite = finite && finite_number(x[i]);
+    const uint64_t mine = static_cast<uint64_t>(ordered(x[i])) << 32 | ~static_cast<uint32_t>(i);
+    best = mine > best ? mine : best;
+  }
+  for (int mask = 16; mask > 0; mask /= 2) {
+    const uint64_t other = shuffle_xor(best, mask);
+    best = other > best ? other : best;
+  }
+  if (lane() == 0) tops[warp()] = best;
+  if (a.flag && !finite) *a.flag = 1;
+  barrier();
+  if (thread() != 0) return;
+  for (int i = 1; i < warps(); ++i) best = tops[i] > best ? tops[i] : best;
+  atomic_max(a.best + block_y(), best);
+}
+JUNO_GPU void finite(const FiniteArgs& a) {
+  begin();
+  for (int64_t i = element(); i < a.n; i += elements_at_once())
+    if (!finite_number(a.x[i])) *a.flag = 1;
+}
+
+// Loading: a thread a block.
+template <class F>
+JUNO_BOTH void repack_block(const uint8_t* from, const Weight& to, int64_t row, int block) {
+  typename F::Block b;
+  auto* bytes = reinterpret_cast<uint8_t*>(&b);
+  for (size_t i = 0; i < sizeof b; ++i) bytes[i] = from[i];
+  auto* matrix = const_cast<uint8_t*>(to.data);
+  for (int p = 0; p < kPlaneCount<F>; ++p) {
+    const Plane plane = Layout<F>::planes().at[p];
+    uint8_t* at = matrix + row_offset<F>(p, to.rows, to.cols, row);
+    const int units = F::block_size / plane.elements;
+    for (int u = 0; u < units; ++u)
+      Layout<F>::put(b, p, u, at + (static_cast<int64_t>(block) * units + u) * (kStrip * plane.bytes));
+  }
+}
+template <class F>
+JUNO_GPU void repack_rows(const RepackArgs& a) {
+  if constexpr (quant::IntegerFormat<F>) {
+    const int64_t blocks = a.to.cols / F::block_size;
+    for (int64_t i = element(); i < a.count * blocks; i += elements_at_once())
+      repack_block<F>(a.from + i * static_cast<int64_t>(sizeof(typename F::Block)), a.to,
+                      a.first + i / blocks, static_cast<int>(i % blocks));
+  }
+}
+template <class... Fs>
+JUNO_GPU void repack_any(const RepackArgs& a, quant::List<Fs...>) {
+  ((a.to.format == Fs::gguf_id ? repack_rows<Fs>(a) : void()), ...);
+}
+JUNO_GPU void repack(const RepackArgs& a) {
+  begin();
+  repack_any(a, quant::Formats{});
+}
+
+}  // namespace juno::gpu

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/gpu/plan.h"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+
+#include "backend/gpu/kernels/list.h"
+#include "quant/format_info.h"
+#include "quant/formats.h"
+
+namespace juno::gpu {
+namespace {
+
+constexpr int kSumsBytes = 1024;      // of a norm: the first of a block's shared memory
+constexpr int64_t kMaxBlocks = 1024;  // of kernels that go on with more elements where the grid ends
+
+int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+uint32_t blocks_for(int64_t elements, int64_t threads) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(ceil_div(elements, threads), 1, kMaxBlocks));
+}
+
+template <class Args>
+Launch launch(Kernel kernel, Extent grid, uint32_t threads, int64_t shared, const Args& a) {
+  return make_launch(static_cast<int>(kernel), grid, threads, static_cast<uint32_t>(shared), a);
+}
+
+// One block a row, as wide as the row has work for.
+uint32_t row_threads(int64_t elements_of_thread) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(ceil_div(elements_of_thread, 32) * 32, 32, 256));
+}
+
+}  // namespace
+
+Launch plan(const EmbedArgs& a) {
+  const int64_t cells = ceil_div(a.table.cols, 32) * a.count;
+  return launch(Kernel::embed, {blocks_for(cells, 64)}, 64, 0, a);
+}
+Launch plan(const NormArgs& a) {
+  const auto grid = static_cast<uint32_t>(std::min<int64_t>(a.runs, 8 * kMaxBlocks));
+  return launch(Kernel::norm, {grid}, row_threads(a.n), kSumsBytes + int64_t{a.n} * 4, a);
+}
+Launch plan(const QuantiseArgs& a) {
+  constexpr int kFewTokens = 32, kPiece = 1024;  // with more, rows keep the device busy as they are
+  const auto pieces = static_cast<uint32_t>(a.tokens < kFewTokens ? ceil_div(a.k, kPiece) : 1);
+  return launch(Kernel::quantise, {pieces, static_cast<uint32_t>(a.tokens)}, 256,
+                kSumsBytes + int64_t{a.k} * 4, a);
+}
+Launch plan(const RopeTableArgs& a) {
+  return launch(Kernel::rope_table, {blocks_for(int64_t{a.tokens} * a.pairs, 128)}, 128, 0, a);
+}
+Launch plan(const RopeArgs& a) {
+  const int64_t elements = int64_t{a.tokens} * a.heads * (a.shape.head_dim - a.shape.pairs);
+  return launch(Kernel::rope, {blocks_for(elements, 256)}, 256, 0, a);
+}
+Launch plan(const PrepareArgs& a) {
+  const auto heads = static_cast<uint32_t>(a.heads + 2 * a.places.kv_heads);
+  const int widest = std::max(a.places.key_dim, a.places.value_dim);
+  return launch(Kernel::prepare, {heads, static_cast<uint32_t>(a.rows)}, row_threads(widest),
+                kSumsBytes + a.places.key_dim * 4, a);
+}
+Launch plan(const ElementArgs& a) { return launch(Kernel::elementwise, {blocks_for(a.n, 256)}, 256, 0, a); }
+Launch plan(const RowsArgs& a) {
+  return launch(Kernel::rows, {blocks_for(int64_t{a.count} * a.width, 256)}, 256, 0, a);
+}
+Launch plan(const RouteArgs& a) {
+  return launch(Kernel::route, {static_cast<uint32_t>(ceil_div(a.tokens, 4))}, 128,
+                int64_t{4} * a.experts * 4, a);
+}
+Launch plan(const CombineArgs& a) {
+  return launch(Kernel::combine, {blocks_for(int64_t{a.tokens} * a.width, 256)}, 256, 0, a);
+}
+Launch plan(const ArgmaxArgs& a) {
+  return launch(Kernel::argmax, {blocks_for(ceil_div(a.n, 4), 256), static_cast<uint32_t>(a.rows)}, 256,
+                8 * 8, a);
+}
+Launch plan(const FiniteArgs& a) { return launch(Kernel::finite, {blocks_for(a.n, 256)}, 256, 0, a); }
+Launch plan(const RepackArgs& a) {
+  const int64_t blocks = int64_t{a.count} * ceil_div(a.to.cols, 32);
+  return launch(Kernel::repack, {blocks_for(blocks, 128)}, 128, 0, a);
+}
+
+// Products.
+namespace {
+
+int64_t strips(const MatvecArgs& a) {
+  int64_t all = 0;
+  for (int i = 0; i < (a.epilogue == Epilogue::kGated ? 1 : a.part_count); ++i)
+    all += ceil_div(a.parts[i].weight.rows, 4);
+  return all;
+}
+
+}  // namespace
+
+int64_t matvec_shared(int rows, int k, int block) {
+  if (block == 0) return kSumsBytes;
+  const int64_t record = (block + block / 8 + 4 + 15) / 16 * 16;
+  return kSumsBytes + rows * (k / block * record + 128);
+}
+
+int matvec_rows(int k, int block, const Chip& chip) {
+  int rows = kMatvecRows;
+  while (rows > 1 && matvec_shared(rows, k, block) > chip.shared_per_block) rows /= 2;
+  return rows;
+}
+
+namespace {
+
+// A kernel for these formats, and how many of kernels/list.h stand before it among those for one row.
+struct Served {
+  int block;
+  uint32_t formats[2];  // the second may be the first again
+  bool has(uint32_t format) const { return format == formats[0] || format == formats[1]; }
+};
+template <class First, class Second = First>
+constexpr Served served(int block) {
+  return {block, {First::gguf_id, Second::gguf_id}};
+}
+constexpr Served kServed[] = {
+#define JUNO_SERVED(X, rows, threads, name, block, ...) served<__VA_ARGS__>(block),
+    JUNO_MATVEC_32(JUNO_SERVED, , , ) JUNO_MATVEC_256(JUNO_SERVED, , , )
+#undef JUNO_SERVED
+};
+
+// The kernel that serves the parts [first, last), or -1.
+int kernel_for(const MatvecArgs& a, int first, int last) {
+  for (size_t k = 0; k < std::size(kServed); ++k) {
+    const quant::FormatInfo& format = *quant::find_format(kServed[k].formats[0]);
+    bool all = format.block_elements < 256 || kServed[k].block == (a.block == 128 ? 128 : 0);
+    for (int i = first; i < last; ++i) all = all && kServed[k].has(a.parts[i].weight.format);
+    if (all) return static_cast<int>(k);
+  }
+  return -1;
+}
+
+Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
+  const int warps = chip.product_warps, rows = a.tokens * a.planes;
+  assert(rows >= 1 && rows <= kMatvecRows && kernel >= 0);
+  const int index = rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3, planned = 1 << index;
+  const int64_t tasks = ceil_div(strips(a), warps);
+  const int64_t pairs = a.ids ? a.pairs : 1,
+                room = std::max<int64_t>(chip.multiprocessors * chip.product_blocks / pairs, 1);
+  const auto blocks = static_cast<uint32_t>(std::clamp<int64_t>(tasks, 1, room));
+  const int first = static_cast<int>(Kernel::matvec_F32_1);
+  MatvecArgs some = a;
+  const int64_t turns = ceil_div(strips(a), int64_t{blocks} * warps);  // strips of a warp
+  if (some.prefetch_strips == 0)
+    some.prefetch_strips = static_cast<int32_t>(std::clamp<int64_t>(turns, 1, 3));
+  return launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
+                {blocks, static_cast<uint32_t>(pairs)}, static_cast<uint32_t>(warps) * 32,
+                matvec_shared(planned, a.k, a.block) + (a.block == 0 || a.x.q ? 0 : int64_t{a.k} * 4), some);
+}
+
+}  // namespace
+
+bool can_gate(const MatvecArgs& a) { return kernel_for(a, 0, 2) >= 0; }
+
+std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
+  const int parts = a.part_count;
+  if (const int kernel = kernel_for(a, 0, parts); kernel >= 0) return {plan_part(a, kernel, chip)};
+  assert(a.epilogue != Epilogue::kGated);
+  std::vector<Launch> launches;
+  for (int first = 0, last = parts; first < parts; first = last) {
+    for (last = parts; kernel_for(a, first, last) < 0;) --last;
+    MatvecArgs some = a;
+    some.part_count = last - first;
+    for (int i = first; i < last; ++i) some.parts[i - first] = a.parts[i];
+    launches.push_back(plan_part(some, kernel_for(a, first, last), chip));
+  }
+  return launches;
+}
+
+// Attention.
+//
+size_t attend_parts_bytes(const AttendArgs& a, const Chip& chip) {
+  if (a.max_chunks <= 1 || int64_t{a.rows} * a.places.kv_heads >= 2 * chip.multiprocessors) return 0;
+  return static_cast<size_t>(a.rows) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.max_chunks) *
+         static_cast<size_t>(a.places.value_dim + 2) * sizeof(float);
+}
+
+Launch plan_attend(const AttendArgs& a, const Chip& chip) {
+  const int64_t others = int64_t{a.rows} * a.places.kv_heads;
+  const int64_t chunks =
+      a.parts ? std::clamp<int64_t>(ceil_div(4 * chip.multiprocessors, others), 1, a.max_chunks) : 1;
+  const int64_t shared = (4 * 64 + 64) * 4 + 64 * int64_t{a.places.value_dim} * 2;
+  return launch(Kernel::attend,
+                {static_cast<uint32_t>(chunks), static_cast<uint32_t>(a.places.kv_heads),
+                 static_cast<uint32_t>(a.rows)},
+                256, shared, a);
+}
+
+Launch plan_attend_merge(const AttendArgs& a) {
+  return launch(Kernel::attend_merge, {static_cast<uint32_t>(a.heads), static_cast<uint32_t>(a.rows)}, 128,
+                int64_t{a.max_chunks} * 12, a);
+}
+
+}  // namespace juno::gpu

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a kernel's filled-in parameter to its launch: which kernel, how many blocks, how much shared memory.
+#pragma once
+#include <vector>
+
+#include "backend/gpu/kernels/args.h"
+#include "backend/gpu/launch.h"
+
+namespace juno::gpu {
+
+Launch plan(const EmbedArgs& a);
+Launch plan(const NormArgs& a);
+Launch plan(const QuantiseArgs& a);
+Launch plan(const RopeTableArgs& a);
+Launch plan(const RopeArgs& a);
+Launch plan(const PrepareArgs& a);
+Launch plan(const ElementArgs& a);
+Launch plan(const RowsArgs& a);
+Launch plan(const RouteArgs& a);
+Launch plan(const CombineArgs& a);
+Launch plan(const ArgmaxArgs& a);
+Launch plan(const FiniteArgs& a);
+Launch plan(const RepackArgs& a);
+
+// Products of few tokens: at most matvec_rows rows of activations (tokens * planes); larger batches go in
+// several calls or to the tensor cores. block is 0 for float weights.
+inline constexpr int kMatvecRows = 8;
+int matvec_rows(int k, int block, const Chip& chip);
+int64_t matvec_shared(int rows, int k, int block);                // bytes of a block of threads
+std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip);  // one, where one kernel serves all parts
+bool can_gate(const MatvecArgs& a);  // Epilogue::kGated: one kernel serves the formats of parts 0 and 1
+
+// Attention of decoding rows. Bytes of AttendArgs::parts for a grid of `max_chunks` chunks, 0 where there are
+// rows enough to keep the device busy without sharing chunks out: then parts stays null and there is one
+// launch.
+size_t attend_parts_bytes(const AttendArgs& a, const Chip& chip);
+Launch plan_attend(const AttendArgs& a, const Chip& chip);
+Launch plan_attend_merge(const AttendArgs& a);  // only with parts
+
+}  // namespace juno::gpu

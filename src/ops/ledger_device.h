@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device that only adds up what another one would be asked for: loading onto it is how memory is estimated
+// before any is taken. No weight is read.
+#pragma once
+#include "ops/device.h"
+
+namespace juno::ops {
+
+class LedgerDevice final : public Device {
+ public:
+  explicit LedgerDevice(const Device& of) : of_(of), bytes_(of.own_bytes()) {}
+
+  Result<void*> allocate(size_t bytes) override {
+    bytes_ += of_.allocation_bytes(bytes);
+    return this;  // not to be followed
+  }
+  void release(void* /*memory*/) override {}
+  Result<Tensor> upload(const Tensor& host) override {
+    bytes_ += of_.upload_bytes(host);
+    return host;
+  }
+  void write(const Tensor& /*to*/, const void* /*from*/) override {}
+  void read(void* /*to*/, const Tensor& /*from*/) override {}
+
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  const Device& of_;
+  uint64_t bytes_;
+};
+
+}  // namespace juno::ops

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/gpu/kernel_test.h"
+#include "ops/rope_table.h"
+
+namespace juno::gpu {
+namespace {
+
+using ops::Ops;
+using test::Bits;
+using test::Memory;
+
+struct Case {
+  int heads, kv_heads, key_dim, value_dim;
+  double softcap = 0;
+  int window = 0;
+  bool norms = false, rope = false;
+};
+
+const Case kCases[] = {
+    {4, 2, 16, 16},
+    {9, 3, 64, 64, 0, 0, false, true},
+    {2, 2, 24, 24, 30.0},
+    {4, 1, 96, 64, 0, 100},
+    {8, 2, 128, 128, 50.0, 64, true, true},
+    {7, 1, 128, 128},
+    {8, 1, 256, 256, 0, 130},
+    {3, 3, 40, 12, 0, 33},
+    {2, 1, 20, 10, 0, 0, true, false},
+};
+
+// Rows of sequences that already have positions in the cache, each decoding its next one.
+struct Decoding {
+  Memory memory{61};
+  Case c;
+  std::vector<int32_t> lengths;
+  Tensor q, k, v, table;
+  ops::Norm q_norm, k_norm;
+  ops::Rope rope;
+  std::vector<ops::Run> runs;
+  std::vector<std::vector<int32_t>> pages;
+  std::vector<int32_t> positions, first_page, all_pages;
+  ops::test::Cache cache;
+
+  Decoding(const Case& of, std::vector<int32_t> already)
+      : c(of), lengths(std::move(already)), cache(memory, {c.kv_heads, c.key_dim, c.value_dim}, 41) {
+    const auto n = static_cast<int64_t>(lengths.size());
+    q = memory.f32(n, c.heads * c.key_dim);
+    k = memory.f32(n, c.kv_heads * c.key_dim);
+    v = memory.f32(n, c.kv_heads * c.value_dim);
+    q_norm = {memory.f32(1, c.key_dim), {}, 1e-6f};
+    k_norm = {memory.f32(1, c.key_dim), {}, 1e-6f};
+    rope = {.head_dim = c.key_dim, .interleaved = false, .freq = {}, .magnitude = 1};
+    for (int i = 0; i < c.key_dim / 2; ++i) rope.freq.push_back(1.0 / (1 + i));
+    fill(cache.layer().keys);
+    fill(cache.layer().values);
+    for (int64_t i = 0; i < n; ++i) {
+      pages.push_back(cache.grant(lengths[i] + 1));
+      positions.push_back(lengths[i]);
+      first_page.push_back(static_cast<int32_t>(all_pages.size()));
+      all_pages.insert(all_pages.end(), pages.back().begin(), pages.back().end());
+    }
+    for (int64_t i = 0; i < n; ++i) runs.push_back({int32_t(i), 1, lengths[i], pages[i]});
+    table = test::zeros(memory, n, 2 * static_cast<int64_t>(rope.freq.size()));
+    for (int64_t i = 0; i < n; ++i) ops::rope_row(lengths[i], rope, table.f32() + i * table.cols());
+  }
+  void fill(const Tensor& pages_of) {
+    for (int64_t i = 0; i < pages_of.shape.size(); ++i)
+      static_cast<uint16_t*>(pages_of.data)[i] = f32_to_f16(memory.random().between(-2, 2));
+  }
+  ops::Attention how() const {
+    return {c.key_dim, c.value_dim, 1 / std::sqrt(double(c.key_dim)), c.softcap, c.window};
+  }
+  Bits want() {
+    ops::Reference reference;
+    const ops::Batch batch{.tokens = memory.i32(positions), .positions = memory.i32(positions)};
+    return ops::test::run(reference, batch, [&](Ops& op) {
+      Tensor a = q, b = k;
+      if (c.norms) a = op.norm(a, q_norm), b = op.norm(b, k_norm);
+      if (c.rope) a = op.rope(a, rope), b = op.rope(b, rope);
+      return op.attention(a, b, v, how(), {cache.layer(), runs});
+    });
+  }
+};
+
+Bits on_gpu(Decoding& d, bool shared_out) {
+  const Case& c = d.c;
+  const auto n = static_cast<int32_t>(d.lengths.size());
+  const Tensor y = test::zeros(d.memory, n, c.heads * c.value_dim),
+               turned = test::zeros(d.memory, n, d.q.cols());
+  const Places places{d.positions.data(),
+                      d.first_page.data(),
+                      d.all_pages.data(),
+                      static_cast<uint16_t*>(d.cache.layer().keys.data),
+                      static_cast<uint16_t*>(d.cache.layer().values.data),
+                      c.kv_heads,
+                      c.key_dim,
+                      c.value_dim};
+  PrepareArgs before{.q = d.q.f32(),
+                     .k = d.k.f32(),
+                     .v = d.v.f32(),
+                     .q_stride = d.q.cols(),
+                     .k_stride = d.k.cols(),
+                     .v_stride = d.v.cols(),
+                     .q_out = turned.f32()};
+  if (c.norms) before.q_norm = test::norm_weights(d.q_norm), before.k_norm = test::norm_weights(d.k_norm);
+  if (c.rope) before.table = d.table.f32();
+  before.rope = {c.key_dim, c.key_dim / 2, 0};
+  before.places = places;
+  before.rows = n;
+  before.heads = c.heads;
+  const ops::ScoreScale scale = ops::score_scale(d.how());
+  AttendArgs a{
+      .q = turned.f32(), .y = y.f32(), .places = places, .rows = n, .heads = c.heads, .max_chunks = 8};
+  a.window = c.window;
+  a.capped = scale.capped;
+  a.before = scale.before;
+  a.after = scale.after;
+  std::vector<float> parts(static_cast<size_t>(n) * c.heads * 8 * (c.value_dim + 2));
+  if (!shared_out) return test::run_both_ways({plan(before), plan_attend(a, Chip{})}, y);
+  a.parts = parts.data();
+  return test::run_both_ways({plan(before), plan_attend(a, Chip{1}), plan_attend_merge(a)}, y);
+}
+
+TEST(GpuAttention, OfDecodingRowsEqualsTheReference) {
+  for (const Case& c : kCases) {
+    Decoding d(c, {0, 63, 64, 5, 191, 300, 130});
+    const Bits want = d.want();
+    EXPECT_EQ(on_gpu(d, false), want) << c.heads << " heads of " << c.key_dim << " in one block";
+    EXPECT_EQ(on_gpu(d, true), want) << c.heads << " heads of " << c.key_dim << " in parts";
+  }
+}
+
+TEST(GpuAttention, LeavesRowsThatAreNotThereAlone) {
+  Decoding d(kCases[0], {70, 3});
+  d.positions[1] = -1;
+  const Bits got = on_gpu(d, false);
+  EXPECT_NE(got.front(), 0x7f7f7f7fu);
+  EXPECT_EQ(got.back(), 0x7f7f7f7fu);
+}
+
+}  // namespace
+}  // namespace juno::gpu

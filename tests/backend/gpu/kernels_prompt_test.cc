@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/gpu/kernel_test.h"
+#include "backend/gpu/plan_prompt.h"
+#include "ops/rope_table.h"
+
+namespace juno::gpu {
+namespace {
+
+using ops::Activations;
+using ops::Ops;
+using ops::test::Positions;
+using test::Bits;
+using test::Memory;
+
+// x · weightᵀ + bias, then added to `residual`, by the rounding and the product of many tokens.
+struct Product {
+  Tensor x, weight, bias, residual;
+  int planes;
+
+  Bits want() const {
+    ops::Reference reference(planes == 2 ? Activations::kInt8x2 : Activations::kInt8);
+    const Positions at(x.rows());
+    return ops::test::run(reference, at.batch, [&](Ops& op) {
+      const Tensor y = op.linear(x, {.weight = weight, .bias = bias});
+      return residual ? op.add(residual, y) : y;
+    });
+  }
+  Bits on_gpu(Memory& memory) const {
+    const quant::FormatInfo& format = ops::format_of(weight);
+    const int64_t k = x.cols(), rows = x.rows() * planes;
+    const int block = format.activation_block(k), unit = many_unit(format.gguf_id, k);
+    const Tensor y = test::zeros(memory, x.rows(), weight.rows());
+    std::vector<Quad32> panels(panels_bytes(rows, k, block) / sizeof(Quad32));
+    std::memset(panels.data(), 0xff, panels.size() * sizeof(Quad32));
+    const RoundArgs round{.x = x.f32(),
+                          .tokens = static_cast<int32_t>(x.rows()),
+                          .k = static_cast<int32_t>(k),
+                          .block = block,
+                          .unit = unit,
+                          .planes = planes,
+                          .y = panels_at(reinterpret_cast<std::byte*>(panels.data()), rows, k)};
+    test::Weights weights;
+    const ManyArgs a{.parts = {{weights.upload(weight), bias ? bias.f32() : nullptr, y.f32(), y.cols()}},
+                     .x = round.y,
+                     .rows = static_cast<int32_t>(rows),
+                     .planes = planes,
+                     .k = static_cast<int32_t>(k),
+                     .block = block,
+                     .residual = residual ? residual.f32() : nullptr};
+    return test::run_both_ways({plan(round), plan(a)}, y);
+  }
+};
+
+void compare(Memory& memory, const Product& p) {
+  EXPECT_EQ(p.on_gpu(memory), p.want())
+      << ops::format_of(p.weight).name << " k " << p.x.cols() << " rows " << p.weight.rows() << " tokens "
+      << p.x.rows() << " planes " << p.planes;
+}
+
+// Both kernels: the narrow one to 48 rows of activations, the wide one beyond.
+TEST(GpuManyTokens, EqualTheReferenceForEveryFormatAndBlock) {
+  Memory memory(71);
+  constexpr int64_t kLengths[] = {32, 96, 256, 512, 576, 768, 1024};
+  int turn = 0;
+  for (const quant::FormatInfo& format : quant::formats()) {
+    if (format.is_float) continue;
+    for (const int64_t k : kLengths) {
+      if (k % format.block_elements != 0 || (format.block_elements == 32 && k > 600)) continue;
+      const bool wide = ++turn % 2 == 0;
+      const int64_t tokens = wide ? 51 : 9, n = wide ? 66 : 37;
+      compare(memory, {memory.f32(tokens, k), memory.weight(format, {.rows = n, .cols = k}), memory.f32(1, n),
+                       memory.f32(tokens, n), turn % 3 == 0 ? 2 : 1});
+    }
+  }
+}
+
+TEST(GpuManyTokens, EqualTheReferenceAtTheLargestSums) {
+  Memory memory(72);
+  for (const quant::FormatInfo& format : quant::formats()) {
+    if (format.is_float) continue;
+    for (const int byte : {0x00, 0x7b, 0x80, 0xf3}) {
+      const Tensor weight = memory.weight(format, {.rows = 9, .cols = 1024});
+      std::memset(weight.data, byte, ops::weight_bytes(weight));
+      const Tensor x = memory.f32(10, 1024);
+      for (int64_t i = 0; i < x.shape.size(); ++i) x.f32()[i] = i % 7 == 3 && i % 2048 > 1024 ? -2.0f : 2.0f;
+      compare(memory, {x, weight, {}, {}, 1});
+    }
+  }
+}
+
+TEST(GpuManyTokens, EqualTheReferenceForEveryNumberOfTokens) {
+  Memory memory(73);
+  const quant::FormatInfo& format = *quant::find_format(quant::Q4_K::gguf_id);
+  for (const int64_t tokens : {1, 8, 16, 31, 32, 33, 48, 49, 64, 65, 130})
+    compare(memory, {memory.f32(tokens, 1024), memory.weight(format, {.rows = 5, .cols = 1024}), {}, {}, 1});
+}
+
+// The broad kernel.
+TEST(GpuManyTokens, EqualTheReferenceInLargeBatches) {
+  Memory memory(76);
+  for (const uint32_t id : {quant::Q4_K::gguf_id, quant::Q6_K::gguf_id}) {
+    const quant::FormatInfo& format = *quant::find_format(id);
+    compare(memory, {memory.f32(515, 1024), memory.weight(format, {.rows = 6, .cols = 1024}), {}, {}, 1});
+  }
+}
+
+TEST(GpuManyTokens, RoundAnActivatedInputLikeTheReference) {
+  Memory memory(74);
+  const quant::FormatInfo& format = *quant::find_format(quant::Q6_K::gguf_id);
+  const Tensor gate = memory.f32(11, 512), up = memory.f32(11, 512),
+               weight = memory.weight(format, {.rows = 8, .cols = 512});
+  const Positions at(11);
+  ops::Reference reference;
+  const Bits want = ops::test::run(reference, at.batch, [&](Ops& op) {
+    return op.linear(op.gated(ops::Act::kGeluTanh, gate, up), {.weight = weight});
+  });
+  std::vector<Quad32> panels(panels_bytes(11, 512, 64) / sizeof(Quad32));
+  const RoundArgs round{.x = gate.f32(),
+                        .up = up.f32(),
+                        .act = 1,
+                        .tokens = 11,
+                        .k = 512,
+                        .block = 64,
+                        .unit = many_unit(format.gguf_id, 512),
+                        .y = panels_at(reinterpret_cast<std::byte*>(panels.data()), 11, 512)};
+  const Tensor y = test::zeros(memory, 11, 8);
+  test::Weights weights;
+  const ManyArgs a{.parts = {{weights.upload(weight), nullptr, y.f32(), 8}},
+                   .x = round.y,
+                   .rows = 11,
+                   .k = 512,
+                   .block = 64};
+  EXPECT_EQ(test::run_both_ways({plan(round), plan(a)}, y), want);
+}
+
+struct Case {
+  int heads, kv_heads, key_dim, value_dim;
+  double softcap = 0;
+  int window = 0;
+};
+constexpr Case kCases[] = {
+    {4, 2, 16, 16},
+    {9, 3, 64, 64},
+    {2, 2, 24, 24, 30.0},
+    {4, 1, 96, 64, 0, 100},
+    {8, 2, 128, 128, 50.0, 64},
+    {7, 1, 128, 128},
+    {8, 1, 256, 256, 0, 130},
+    {3, 3, 40, 12, 0, 33},
+    {2, 1, 20, 10},
+};
+
+// Runs of several sequences in one batch, the rows before them in the cache already.
+struct Prompts {
+  Memory memory{75};
+  Case c;
+  Tensor q, k, v;
+  std::vector<ops::Run> runs;
+  std::vector<std::vector<int32_t>> pages;
+  std::vector<int32_t> positions, first_page, all_pages;
+  ops::test::Cache cache;
+
+  Prompts(const Case& of, const std::vector<std::pair<int, int>>& starts_and_rows)
+      : c(of), cache(memory, {c.kv_heads, c.key_dim, c.value_dim}, 41) {
+    for (const Tensor& kept : {cache.layer().keys, cache.layer().values})
+      for (int64_t i = 0; i < kept.shape.size(); ++i)
+        static_cast<uint16_t*>(kept.data)[i] = f32_to_f16(memory.random().between(-2, 2));
+    for (const auto& [start, rows] : starts_and_rows) pages.push_back(cache.grant(start + rows));
+    for (size_t i = 0; i < pages.size(); ++i) {
+      const auto [start, rows] = starts_and_rows[i];
+      runs.push_back({static_cast<int32_t>(positions.size()), rows, start, pages[i]});
+      for (int r = 0; r < rows; ++r) {
+        positions.push_back(start + r);
+        first_page.push_back(static_cast<int32_t>(all_pages.size()));
+      }
+      all_pages.insert(all_pages.end(), pages[i].begin(), pages[i].end());
+    }
+    const auto n = static_cast<int64_t>(positions.size());
+    q = memory.f32(n, c.heads * c.key_dim);
+    k = memory.f32(n, c.kv_heads * c.key_dim);
+    v = memory.f32(n, c.kv_heads * c.value_dim);
+  }
+  ops::Attention how() const {
+    return {c.key_dim, c.value_dim, 1 / std::sqrt(double(c.key_dim)), c.softcap, c.window};
+  }
+  Bits want() {
+    ops::Reference reference;
+    const ops::Batch batch{.tokens = memory.i32(positions), .positions = memory.i32(positions)};
+    return ops::test::run(reference, batch, [&](Ops& op) {
+      return op.attention(q, k, v, how(), {cache.layer(), runs});
+    });
+  }
+  // After want(), which has stored k and v.
+  Bits on_gpu() {
+    const auto n = static_cast<int32_t>(positions.size());
+    const Tensor y = test::zeros(memory, n, c.heads * c.value_dim);
+    const ops::ScoreScale scale = ops::score_scale(how());
+    const PromptArgs a{
+        .q = q.f32(),
+        .y = y.f32(),
+        .places = {positions.data(), first_page.data(), all_pages.data(),
+                   static_cast<uint16_t*>(cache.layer().keys.data),
+                   static_cast<uint16_t*>(cache.layer().values.data), c.kv_heads, c.key_dim, c.value_dim},
+        .rows = n,
+        .heads = c.heads,
+        .window = c.window,
+        .capped = scale.capped,
+        .before = scale.before,
+        .after = scale.after};
+    EXPECT_TRUE(can_attend_prompt(a));
+    return test::run_both_ways({plan(a)}, y);
+  }
+};
+
+TEST(GpuPrompt, AttentionEqualsTheReference) {
+  for (const Case& c : kCases) {
+    Prompts p(c, {{0, 40}, {61, 9}, {130, 2}});
+    const Bits want = p.want();
+    EXPECT_EQ(p.on_gpu(), want) << c.heads << " heads of " << c.key_dim;
+  }
+}
+
+TEST(GpuPrompt, AttentionOfALongRunEqualsTheReference) {
+  for (const Case& c : {Case{4, 1, 64, 64}, Case{1, 1, 128, 128, 0, 70}}) {
+    Prompts p(c, {{3, 150}});
+    const Bits want = p.want();
+    EXPECT_EQ(p.on_gpu(), want) << c.heads << " heads of " << c.key_dim;
+  }
+}
+
+TEST(GpuPrompt, AttentionLeavesRowsThatStandAlone) {
+  Prompts p(kCases[0], {{70, 1}, {3, 4}, {9, 1}});
+  const Bits want = p.want(), got = p.on_gpu();
+  const size_t width = want.size() / 6;
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_EQ(got[i], i < width || i >= 5 * width ? 0x7f7f7f7fu : want[i]) << i;
+}
+
+}  // namespace
+}  // namespace juno::gpu

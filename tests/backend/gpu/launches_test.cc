@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a GPU is told to do in a whole pass, by a runtime that notes it and does nothing.
+#include <map>
+
+#include "backend/gpu/cuda/image.h"
+#include "backend/gpu/gpu_ops.h"
+#include "base/sha256.h"
+#include "engine/engine_fixture.h"
+
+namespace juno::gpu {
+namespace {
+
+using Names = std::vector<std::string>;
+
+struct Noted {
+  std::vector<Names> passes;  // each ends with the argmax
+  int replays = 0, captures = 0, writes = 0;
+  bool sane = true;
+};
+
+class NotingGraph final : public Graph {};
+
+class NotingRuntime final : public Runtime {
+ public:
+  explicit NotingRuntime(Noted& noted) : noted_(noted) { chip_.multiprocessors = 132; }
+  bool on_host() const override { return true; }
+  ops::CardMemory memory() const override { return {}; }
+  Result<void*> allocate(size_t bytes) override { return std::calloc(1, allocation_bytes(bytes)); }
+  void release(void* memory) override { std::free(memory); }
+  void write(void* to, const void* from, size_t bytes) override {
+    std::memcpy(to, from, bytes);
+    ++noted_.writes;
+  }
+  void read(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+  void wait() override {}
+  void launch(const Launch& l) override {
+    const auto index = static_cast<size_t>(l.kernel);
+    noted_.sane &= index < kernel_names().size() && l.grid.count() > 0 && l.threads % 32 == 0 &&
+                   l.threads <= static_cast<uint32_t>(kernel_threads()[index]) &&
+                   l.shared <= chip_.shared_per_block && l.grid.y < 65536 && l.grid.z < 65536;
+    if (noted_.passes.empty() || noted_.passes.back().back() == "argmax") noted_.passes.emplace_back();
+    noted_.passes.back().push_back(std::string(kernel_names()[index]).substr(5));
+  }
+  std::unique_ptr<Graph> capture(std::span<const Launch>) override {
+    ++noted_.captures;
+    return std::make_unique<NotingGraph>();
+  }
+  void replay(Graph&) override { ++noted_.replays; }
+
+ private:
+  Noted& noted_;
+};
+
+void generate(const std::string& model, Noted& noted, int prompt, int more) {
+  engine::Machine m = engine::machine(
+      engine::fixture(model), {.context = 96, .chunk = 24},
+      std::make_unique<GpuOps>("noting", std::make_unique<NotingRuntime>(noted), ops::Activations::kInt8));
+  engine::Outcome outcome;
+  take(m.engine->submit(listen({.prompt = engine::some_ids(prompt, 100), .max_tokens = more}, outcome)));
+  run(*m.engine);
+  EXPECT_EQ(outcome.tokens.size(), static_cast<size_t>(more));
+  EXPECT_TRUE(noted.sane);
+}
+
+TEST(Launches, OfADecodedTokenAreSixALayer) {
+  Noted noted;
+  generate("llama-untied-q8_0", noted, 3, 6);
+  const Names product{"matvec_Q8_0_1"}, attention{"prepare", "attend"};
+  Names expected{"embed"};
+  const auto then = [&](const Names& names) { expected.insert(expected.end(), names.begin(), names.end()); };
+  for (int layer = 0; layer < 3; ++layer)
+    for (const Names* names : {&product, &attention, &product, &product, &product}) then(*names);
+  then({"rows"});
+  then(product);
+  then({"argmax"});
+  ASSERT_EQ(noted.passes.size(), 2u) << "the prompt and the first token; the others replay";
+  Names decode = noted.passes[1];
+  EXPECT_EQ(std::erase(decode, "rope_table"), 1u);
+  EXPECT_EQ(decode, expected);
+}
+
+TEST(Launches, OfAShapeThatIsKnownAreOneGraphAndTwoCopies) {
+  Noted before, after;
+  generate("llama-untied-q8_0", before, 3, 10);
+  generate("llama-untied-q8_0", after, 3, 20);
+  EXPECT_EQ(before.captures, 1);
+  EXPECT_EQ(before.replays, 8) << "all but the prompt and the first token";
+  EXPECT_EQ(after.passes.size(), before.passes.size());
+  EXPECT_EQ(after.replays, 18);
+  EXPECT_EQ(after.writes - before.writes, 2 * 10) << "the batch, and where its pages are";
+}
+
+TEST(Launches, AreSaneForEveryKindOfModelAndPrompt) {
+  for (const char* model : {"gemma3", "qwen3moe", "phi3-longrope", "granite", "olmo2"}) {
+    SCOPED_TRACE(model);
+    Noted noted;
+    generate(model, noted, 70, 5);
+  }
+}
+
+TEST(CudaImage, HasTheBytesThatTheBuildSaw) {
+  const cuda::KernelImage& image = cuda::kernel_image();
+  if (!image.missing.empty()) GTEST_SKIP() << image.missing;
+  Sha256 sum;
+  sum.add(image.bytes);
+  EXPECT_EQ(sum.hex(), image.sha256);
+  size_t bytes = 0;
+  for (uint32_t size : image.sizes) bytes += size;
+  EXPECT_EQ(bytes, image.bytes.size());
+}
+
+}  // namespace
+}  // namespace juno::gpu

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole models through the GPU's kernels, run on this processor: the same logits and the same tokens as the
+// reference, to the bit.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "backend/gpu/open.h"
+#include "engine/engine_fixture.h"
+
+namespace juno::gpu {
+namespace {
+
+using engine::Machine;
+using engine::Outcome;
+using ops::Activations;
+
+// Every fixture whose architecture is in the list.
+std::vector<std::string> models() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(engine::kSource + "/tests/data/archs")) {
+    if (entry.path().extension() != ".gguf") continue;
+    auto file = gguf::Reader::open(entry.path().string(), Log{});
+    if (file && model::check_model(*file, 0, Log{})) names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Machine on_gpu(const std::string& path, const engine::EngineOptions& options, Activations profile = {}) {
+  return engine::machine(path, options, take(open_host(profile)));
+}
+
+// What a prompt's logits and its greedy continuation are.
+Outcome outcome(Machine& m, const std::vector<int32_t>& ids, int more) {
+  Outcome outcome;
+  engine::Request request{.prompt = ids, .max_tokens = more, .logits_at = {0, int64_t(ids.size()) - 1}};
+  take(m.engine->submit(listen(std::move(request), outcome)));
+  run(*m.engine);
+  EXPECT_EQ(outcome.rows, 2);
+  return outcome;
+}
+
+void expect_same(const Outcome& gpu, const Outcome& reference) {
+  EXPECT_EQ(gpu.logits.value(), reference.logits.value());
+  EXPECT_EQ(gpu.tokens, reference.tokens);
+}
+
+// `tokens` of a prompt in chunks, then two more, one by one.
+void expect_same_bits(const std::string& name, int tokens, int chunk) {
+  const std::string path = engine::fixture(name);
+  const engine::EngineOptions options{.context = tokens + 8, .chunk = chunk};
+  Machine gpu = on_gpu(path, options), reference = engine::machine(path, options);
+  const auto ids = engine::some_ids(tokens, static_cast<int32_t>(gpu.model->config.vocab));
+  expect_same(outcome(gpu, ids, 3), outcome(reference, ids, 3));
+}
+
+class GpuModel : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GpuModel, HasTheBitsOfTheReferenceInChunksAndTokenByToken) { expect_same_bits(GetParam(), 12, 9); }
+
+TEST(GpuModels, AgreeBeyondAChunkOfAttention) { expect_same_bits("llama-untied-q8_0", 70, 24); }
+
+TEST(GpuModels, AgreeBeyondAWindow) { expect_same_bits("gemma3-q8_0", 40, 36); }
+
+INSTANTIATE_TEST_SUITE_P(Archs, GpuModel, ::testing::ValuesIn(models()), [](const auto& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(
+      name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
+
+TEST(GpuModels, AgreeUnderInt8x2) {
+  const std::string path = engine::fixture("gemma3-q8_0");
+  const engine::EngineOptions options{.context = 64, .chunk = 12};
+  Machine gpu = on_gpu(path, options, Activations::kInt8x2);
+  Machine reference = engine::machine(path, options, Activations::kInt8x2);
+  const auto ids = engine::some_ids(20, static_cast<int32_t>(gpu.model->config.vocab));
+  expect_same(outcome(gpu, ids, 3), outcome(reference, ids, 3));
+}
+
+TEST(GpuModels, DecodeSeveralSequencesAtOnce) {
+  const std::string path = engine::fixture("llama-untied-q8_0");
+  const engine::EngineOptions options{.context = 48, .chunk = 12, .sequences = 3};
+  Machine gpu = on_gpu(path, options), reference = engine::machine(path, options);
+  const auto vocab = static_cast<int32_t>(gpu.model->config.vocab);
+  for (Machine* m : {&gpu, &reference}) {
+    std::vector<Outcome> outcomes(3);
+    for (int i = 0; i < 3; ++i)
+      take(m->engine->submit(
+          listen({.prompt = engine::some_ids(5 + 7 * i, vocab, 3), .max_tokens = 6}, outcomes[i])));
+    run(*m->engine);
+    static std::vector<std::vector<int32_t>> first;
+    for (int i = 0; i < 3; ++i) {
+      if (m == &gpu) first.push_back(outcomes[i].tokens);
+      else EXPECT_EQ(first[i], outcomes[i].tokens) << i;
+    }
+  }
+}
+
+TEST(GpuModels, CountWhatAPassDoesTheFirstTimeAndLater) {
+  const std::string path = engine::fixture("llama-untied-q8_0");
+  const engine::EngineOptions options{.context = 48, .chunk = 12};
+  Machine gpu = on_gpu(path, options), reference = engine::machine(path, options);
+  const auto ids = engine::some_ids(9, static_cast<int32_t>(gpu.model->config.vocab));
+  outcome(gpu, ids, 5);
+  outcome(reference, ids, 5);
+  const Snapshot a = gpu.ops->snapshot(), b = reference.ops->snapshot();
+  for (size_t i = 0; i < a.ops.size(); ++i) {
+    EXPECT_EQ(a.ops[i].calls, b.ops[i].calls) << a.ops[i].name;
+    EXPECT_EQ(a.ops[i].weight_bytes, b.ops[i].weight_bytes) << a.ops[i].name;
+    EXPECT_EQ(a.ops[i].moved_bytes, b.ops[i].moved_bytes) << a.ops[i].name;
+  }
+  EXPECT_GT(a.traffic.launches, 0u);
+  EXPECT_GT(a.traffic.written, 0u);
+  EXPECT_GT(a.traffic.read, 0u);
+  EXPECT_EQ(a.traffic.failures, 0u);
+}
+
+}  // namespace
+}  // namespace juno::gpu
