@@ -75,11 +75,16 @@ void Builder::mark_productive() {
   std::vector<bool> ends;
   settle(ends, [&](const Node& n) {
     switch (n.kind) {
-      case Kind::kBytes: return automaton_.classes[n.a].any() && ends[n.b];
-      case Kind::kSplit: return ends[n.a] || ends[n.b];
-      case Kind::kCall: return ends[automaton_.rules[n.a]] && ends[n.b];
-      case Kind::kLoop: return (n.min == 0 || ends[n.a]) && ends[n.b];
-      case Kind::kReturn: break;
+      case Kind::kBytes:
+        return automaton_.classes[n.a].any() && ends[n.b];
+      case Kind::kSplit:
+        return ends[n.a] || ends[n.b];
+      case Kind::kCall:
+        return ends[automaton_.rules[n.a]] && ends[n.b];
+      case Kind::kLoop:
+        return (n.min == 0 || ends[n.a]) && ends[n.b];
+      case Kind::kReturn:
+        break;
     }
     return true;
   });
@@ -89,11 +94,16 @@ void Builder::mark_productive() {
 void Builder::mark_nullable() {
   settle(empty_, [&](const Node& n) {
     switch (n.kind) {
-      case Kind::kBytes: return false;
-      case Kind::kSplit: return empty_[n.a] || empty_[n.b];
-      case Kind::kCall: return empty_[automaton_.rules[n.a]] && empty_[n.b];
-      case Kind::kLoop: return (n.min == 0 || empty_[n.a]) && empty_[n.b];
-      case Kind::kReturn: break;
+      case Kind::kBytes:
+        return false;
+      case Kind::kSplit:
+        return empty_[n.a] || empty_[n.b];
+      case Kind::kCall:
+        return empty_[automaton_.rules[n.a]] && empty_[n.b];
+      case Kind::kLoop:
+        return (n.min == 0 || empty_[n.a]) && empty_[n.b];
+      case Kind::kReturn:
+        break;
     }
     return true;
   });

@@ -55,7 +55,7 @@ class Builder {
   using Part = std::function<NodeId(NodeId next)>;
   NodeId repeat(const Part& body, int32_t min, int32_t max, NodeId next);
 
-  int add_rule();                         // to be defined later
+  int add_rule();  // to be defined later
   void define(int rule, NodeId start) { automaton_.rules[rule] = start; }
   bool defined(int rule) const { return automaton_.rules[rule] >= 0; }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "grammar/chars.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
-
-#include <fmt/format.h>
 
 namespace juno::grammar {
 namespace {
@@ -76,8 +76,7 @@ Ranges tidy(Ranges ranges) {
   for (const auto& [first, last] : ranges) {
     if (!joined.empty() && first <= joined.back().second + 1)
       joined.back().second = std::max(joined.back().second, last);
-    else
-      joined.emplace_back(first, last);
+    else joined.emplace_back(first, last);
   }
   return common(joined, {{0, 0xd7ff}, {0xe000, kLastChar}});
 }

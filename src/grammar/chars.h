@@ -22,8 +22,8 @@ Ranges all_but(const Ranges& ranges);
 // One character of the set, then `next`.
 NodeId utf8(Builder& to, const Ranges& ranges, NodeId next);
 
-// How a JSON string spells characters, each in exactly one way: as itself, where JSON allows that; \" \\ \b \f
-// \n \r \t; \u00xx for the other control characters.
+// How a JSON string spells characters, each in exactly one way: as itself, where JSON allows that; \" \\ \b
+// \f \n \r \t; \u00xx for the other control characters.
 NodeId json_char(Builder& to, const Ranges& ranges, NodeId next);
 NodeId json_text(Builder& to, std::string_view utf8_text, NodeId next);  // without quotes
 

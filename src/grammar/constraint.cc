@@ -11,7 +11,8 @@ void VocabularyBytes::arrange() {
             [](const Token& a, const Token& b) { return std::tie(a.bytes, a.id) < std::tie(b.bytes, b.id); });
   std::string_view before;
   for (Token& t : tokens_) {
-    const auto [differs, unused] = std::mismatch(before.begin(), before.end(), t.bytes.begin(), t.bytes.end());
+    const auto [differs, unused] =
+        std::mismatch(before.begin(), before.end(), t.bytes.begin(), t.bytes.end());
     t.shared = static_cast<int32_t>(differs - before.begin());
     longest_ = std::max(longest_, static_cast<int>(t.bytes.size()));
     before = t.bytes;

@@ -65,7 +65,8 @@ class Compiler {
     if (may_be(kArray)) any = to_.either(array(parts), any);
     if (may_be(kString)) any = to_.either(string(parts), any);
     if (may_be(kInteger | kNumber)) any = to_.either(json_number(to_, parts.numbers, to_.end()), any);
-    if (may_be(kBoolean)) any = to_.either(to_.literal("true", to_.end()), to_.either(to_.literal("false", to_.end()), any));
+    if (may_be(kBoolean))
+      any = to_.either(to_.literal("true", to_.end()), to_.either(to_.literal("false", to_.end()), any));
     if (may_be(kNull)) any = to_.either(to_.literal("null", to_.end()), any);
     return any;
   }
@@ -130,7 +131,8 @@ class Compiler {
     return deepest + 1;
   }
 
-  // The texts of the values that satisfy what else is asked for, as a tree: many that begin alike cost little.
+  // The texts of the values that satisfy what else is asked for, as a tree: many that begin alike cost
+  // little.
   NodeId enumeration(const Parts& parts) {
     Places rest = parts.all;
     for (Place& p : rest) p.without |= Place::kEnum;
@@ -167,7 +169,8 @@ class Compiler {
     const NodeId close = to_.literal("\"", to_.end());
     const bool bounded = parts.min_length > 0 || parts.max_length >= 0;
     if (parts.patterns.size() + bounded > 1)
-      refuse(false, parts.patterns[0].second == parts.all[0].pointer ? "pattern" : "format", parts.patterns[0].second,
+      refuse(false, parts.patterns[0].second == parts.all[0].pointer ? "pattern" : "format",
+             parts.patterns[0].second,
              "cannot be combined with another of pattern, format, minLength and maxLength");
     if (parts.patterns.empty()) {
       const auto character = [&](NodeId next) { return to_.call(any_char(), next); };
@@ -214,7 +217,8 @@ class Compiler {
     }
     for (auto property = parts.properties.rbegin(); property != parts.properties.rend(); ++property) {
       const auto& [name, places] = *property;
-      const NodeId written = to_.literal("\"", json_text(to_, name, to_.literal("\":", blanks(to_.call(rule_of(places), some)))));
+      const NodeId written = to_.literal(
+          "\"", json_text(to_, name, to_.literal("\":", blanks(to_.call(rule_of(places), some)))));
       const bool required = parts.required.contains(name);
       none = to_.either(blanks(written), required ? to_.never() : none);
       some = to_.either(comma(written), required ? to_.never() : some);
@@ -249,7 +253,8 @@ class Compiler {
         taken.emplace_back(c, c);
         nodes[i] = to_.either(json_char(to_, {{c, c}}, nodes[child]), nodes[i]);
       }
-      nodes[i] = to_.either(taken.empty() ? character(anything) : json_char(to_, all_but(taken), anything), nodes[i]);
+      nodes[i] = to_.either(taken.empty() ? character(anything) : json_char(to_, all_but(taken), anything),
+                            nodes[i]);
     }
     const int rule = to_.add_rule();
     to_.define(rule, to_.literal("\"", nodes[0]));
@@ -298,7 +303,8 @@ int nesting(std::string_view text) {
 }  // namespace
 
 Automaton compile_json_schema(std::string_view text) {
-  if (nesting(text) > kMaxNesting) refuse(false, "", "", fmt::format("is nested deeper than {}", kMaxNesting));
+  if (nesting(text) > kMaxNesting)
+    refuse(false, "", "", fmt::format("is nested deeper than {}", kMaxNesting));
   const Json root = Json::parse(text, nullptr, false);
   if (!root.is_object() && !root.is_boolean()) refuse(true, "", "", "is no JSON object, true or false");
   const SchemaDocument document(root);

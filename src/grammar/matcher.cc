@@ -9,7 +9,9 @@
 namespace juno::grammar {
 namespace {
 
-void append(std::string& key, int32_t value) { key.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
+void append(std::string& key, int32_t value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
 
 void append(std::string& key, const Thread& thread) {
   append(key, thread.node);
@@ -30,7 +32,8 @@ void settle(std::vector<Frame>& stack) {
 using Kind = Node::Kind;
 
 bool State::complete() const {
-  return std::any_of(threads.begin(), threads.end(), [](const Thread& t) { return t.node == Thread::kEnded; });
+  return std::any_of(threads.begin(), threads.end(),
+                     [](const Thread& t) { return t.node == Thread::kEnded; });
 }
 
 // Follows everything that needs no byte.
@@ -64,7 +67,9 @@ class Matcher::Closure {
     if (seen_.size() > 16 * kMaxThreads || keyed_.size() > kMaxThreads)
       fail(Code::kFailed, "[grammar] more than {} ways to read the text so far", kMaxThreads);
     switch (n.kind) {
-      case Kind::kBytes: keyed_.emplace_back(std::move(key), std::move(t)); return;
+      case Kind::kBytes:
+        keyed_.emplace_back(std::move(key), std::move(t));
+        return;
       case Kind::kSplit:
         open_.push_back({n.b, t.stack});
         t.node = n.a;
@@ -73,8 +78,10 @@ class Matcher::Closure {
         if (automaton_.nodes[n.b].kind != Kind::kReturn) t.stack.push_back({n.b, Frame::kCall, true});
         t.node = automaton_.rules[n.a];
         break;
-      case Kind::kLoop: return round(std::move(t), 0);
-      case Kind::kReturn: return leave(std::move(t));
+      case Kind::kLoop:
+        return round(std::move(t), 0);
+      case Kind::kReturn:
+        return leave(std::move(t));
     }
     open_.push_back(std::move(t));
   }
@@ -129,7 +136,8 @@ State Matcher::step(const State& state, uint8_t byte) const {
 }
 
 State Matcher::read(State state, std::string_view text) const {
-  for (size_t i = 0; i < text.size() && !state.dead(); ++i) state = step(state, static_cast<uint8_t>(text[i]));
+  for (size_t i = 0; i < text.size() && !state.dead(); ++i)
+    state = step(state, static_cast<uint8_t>(text[i]));
   return state;
 }
 

@@ -15,7 +15,7 @@ struct Frame {
   static constexpr int32_t kCall = -1;
   NodeId node;
   int32_t rounds;  // kCall: it is no loop
-  bool fresh;  // no byte was read since it was entered
+  bool fresh;      // no byte was read since it was entered
   bool operator==(const Frame&) const = default;
 };
 

@@ -101,7 +101,8 @@ class Magnitudes {
   }
 
   NodeId at(size_t position, bool low, bool high) {
-    const bool bounds_end = (!low || position >= low_digits_.size()) && (!high || position >= high_digits_.size());
+    const bool bounds_end =
+        (!low || position >= low_digits_.size()) && (!high || position >= high_digits_.size());
     if (position > whole_ && bounds_end) return tail(low, high);
     if (position == whole_ && !low && !high) return fraction_or_end();
     if (const auto found = memo_.find({position, low, high}); found != memo_.end()) return found->second;
@@ -166,8 +167,8 @@ NodeId any_number(Builder& to, bool integers, NodeId next) {
     const NodeId exponent = to.either(next, to.bytes(Bytes().set('e').set('E'), sign));
     next = to.either(exponent, to.literal(".", to.repeat(one, 1, kUnlimited, exponent)));
   }
-  const NodeId magnitude = to.either(to.literal("0", next),
-                                     to.bytes(digits(1, 9), to.repeat(one, 0, kUnlimited, next)));
+  const NodeId magnitude =
+      to.either(to.literal("0", next), to.bytes(digits(1, 9), to.repeat(one, 0, kUnlimited, next)));
   return to.either(magnitude, to.literal("-", magnitude));
 }
 

@@ -11,8 +11,9 @@ namespace {
 
 const Ranges kDigits = {{'0', '9'}};
 const Ranges kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-const Ranges kSpace = {{'\t', '\r'},     {' ', ' '},       {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
-                       {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
+const Ranges kSpace = {{'\t', '\r'},     {' ', ' '},       {0xa0, 0xa0},     {0x1680, 0x1680},
+                       {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f},
+                       {0x3000, 0x3000}, {0xfeff, 0xfeff}};
 const Ranges kLineEnds = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
 class Parser {
@@ -121,7 +122,8 @@ class Parser {
   }
 
   uint32_t escaped() {
-    constexpr std::pair<char, char> kControls[] = {{'n', '\n'}, {'r', '\r'}, {'t', '\t'}, {'f', '\f'}, {'v', '\v'}};
+    constexpr std::pair<char, char> kControls[] = {
+        {'n', '\n'}, {'r', '\r'}, {'t', '\t'}, {'f', '\f'}, {'v', '\v'}};
     for (const auto& [letter, control] : kControls) {
       if (in_.accept(letter)) return static_cast<uint32_t>(control);
     }
@@ -194,6 +196,8 @@ class Parser {
 
 }  // namespace
 
-NodeId json_pattern(Builder& to, std::string_view pattern, NodeId next) { return Parser(to, pattern).run(next); }
+NodeId json_pattern(Builder& to, std::string_view pattern, NodeId next) {
+  return Parser(to, pattern).run(next);
+}
 
 }  // namespace juno::grammar

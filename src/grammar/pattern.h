@@ -8,8 +8,8 @@
 
 namespace juno::grammar {
 
-// The content of a JSON string in which `pattern` is found, without the quotes; then `next`. Throws Error that
-// says what is not understood and where.
+// The content of a JSON string in which `pattern` is found, without the quotes; then `next`. Throws Error
+// that says what is not understood and where.
 NodeId json_pattern(Builder& to, std::string_view pattern, NodeId next);
 
 }  // namespace juno::grammar

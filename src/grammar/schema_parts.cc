@@ -88,10 +88,18 @@ int32_t count(const Place& at, const char* keyword, const Json& value) {
 void at_least(int32_t& bound, int32_t value) { bound = std::max(bound, value); }
 void at_most(int32_t& bound, int32_t value) { bound = bound < 0 ? value : std::min(bound, value); }
 
-void min_length(Collector& c, const Place& at, const Json& v) { at_least(c.parts.min_length, count(at, "minLength", v)); }
-void max_length(Collector& c, const Place& at, const Json& v) { at_most(c.parts.max_length, count(at, "maxLength", v)); }
-void min_items(Collector& c, const Place& at, const Json& v) { at_least(c.parts.min_items, count(at, "minItems", v)); }
-void max_items(Collector& c, const Place& at, const Json& v) { at_most(c.parts.max_items, count(at, "maxItems", v)); }
+void min_length(Collector& c, const Place& at, const Json& v) {
+  at_least(c.parts.min_length, count(at, "minLength", v));
+}
+void max_length(Collector& c, const Place& at, const Json& v) {
+  at_most(c.parts.max_length, count(at, "maxLength", v));
+}
+void min_items(Collector& c, const Place& at, const Json& v) {
+  at_least(c.parts.min_items, count(at, "minItems", v));
+}
+void max_items(Collector& c, const Place& at, const Json& v) {
+  at_most(c.parts.max_items, count(at, "maxItems", v));
+}
 
 void pattern(Collector& c, const Place& at, const Json& value) {
   if (!value.is_string()) invalid(at, "pattern", "is no string");
@@ -216,7 +224,8 @@ void collect_arrays(const SchemaDocument& document, Parts& parts) {
 void collect_names(Parts& parts) {
   const auto add = [&](const std::string& name) {
     const auto same = [&](const auto& known) { return known.first == name; };
-    if (std::none_of(parts.properties.begin(), parts.properties.end(), same)) parts.properties.push_back({name, {}});
+    if (std::none_of(parts.properties.begin(), parts.properties.end(), same))
+      parts.properties.push_back({name, {}});
   };
   bool described = false;
   for (const Place& p : parts.all) {
@@ -256,7 +265,8 @@ void collect_objects(const SchemaDocument& document, Parts& parts) {
     for (const Place& p : parts.all) {
       const Json *properties = find(p, "properties"), *additional = find(p, "additionalProperties");
       if (properties && properties->contains(name)) {
-        places.push_back(document.child(document.child(p, "properties", *properties), name, (*properties)[name]));
+        places.push_back(
+            document.child(document.child(p, "properties", *properties), name, (*properties)[name]));
       } else if (additional) {
         places.push_back(document.child(p, "additionalProperties", *additional));
       }
@@ -266,7 +276,8 @@ void collect_objects(const SchemaDocument& document, Parts& parts) {
 
 void collect_choice(Parts& parts) {
   for (const Place& p : parts.all) {
-    for (const auto& [keyword, kind] : {std::pair("anyOf", Place::kAnyOf), std::pair("oneOf", Place::kOneOf)}) {
+    for (const auto& [keyword, kind] :
+         {std::pair("anyOf", Place::kAnyOf), std::pair("oneOf", Place::kOneOf)}) {
       const Json* choice = find(p, keyword);
       if (!choice || (p.without & kind)) continue;
       if (!choice->is_array() || choice->empty()) invalid(p, keyword, "is no list of schemas");
@@ -300,16 +311,20 @@ void refuse(bool invalid, std::string_view keyword, const std::string& pointer, 
 }
 
 const char* pattern_of_format(std::string_view format) {
-#define JUNO_DATE                                                                                      \
-  "([12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))" \
+#define JUNO_DATE                                                                                            \
+  "([12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[" \
+  "0-9]|2[0-8]))"                                                                                            \
   "|([12][0-9](0[48]|[2468][048]|[13579][26])|(12|16|20|24|28)00)-02-29)"
-#define JUNO_TIME "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+#define JUNO_TIME \
+  "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
   constexpr std::pair<std::string_view, const char*> kFormats[] = {
       {"date", "^" JUNO_DATE "$"},
       {"time", "^" JUNO_TIME "$"},
       {"date-time", "^" JUNO_DATE "T" JUNO_TIME "$"},
       {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"},
-      {"ipv4", "^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])$"},
+      {"ipv4",
+       "^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+       "$"},
       {"email", "^[a-z0-9]+([._+-][a-z0-9]+)*@[a-z0-9]+(-[a-z0-9]+)*(\\.[a-z0-9]+(-[a-z0-9]+)*)+$"},
   };
 #undef JUNO_DATE

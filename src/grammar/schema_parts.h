@@ -38,10 +38,10 @@ enum Type : uint8_t {
 
 struct Parts {
   uint8_t types = kAllTypes;
-  bool constrained = false;  // more than types is asked for
+  bool constrained = false;                 // more than types is asked for
   std::optional<std::vector<Json>> values;  // of enum and const
   NumberRange numbers;
-  int32_t min_length = 0, max_length = -1;  // -1: no limit
+  int32_t min_length = 0, max_length = -1;                    // -1: no limit
   std::vector<std::pair<std::string, std::string>> patterns;  // pattern, pointer
   int32_t min_items = 0, max_items = -1;
   std::vector<Places> prefix;  // by index; already with what `items` of the others says
@@ -49,7 +49,7 @@ struct Parts {
   std::vector<std::pair<std::string, Places>> properties;  // in order of appearance
   std::set<std::string> required;
   Places additional;
-  bool open = false;  // other keys are allowed
+  bool open = false;                                    // other keys are allowed
   std::optional<std::pair<Place, const Json*>> choice;  // a place with anyOf or oneOf, and its alternatives
   Place::Done choice_kind = Place::kNothing;
   Places all;  // the places, flat
@@ -72,7 +72,8 @@ class SchemaDocument {
   const Json& root_;
 };
 
-[[noreturn]] void refuse(bool invalid, std::string_view keyword, const std::string& pointer, std::string_view why);
+[[noreturn]] void refuse(bool invalid, std::string_view keyword, const std::string& pointer,
+                         std::string_view why);
 
 // Formats of strings as anchored patterns; null: not known.
 const char* pattern_of_format(std::string_view format);

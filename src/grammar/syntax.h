@@ -32,9 +32,9 @@ class Cursor {
   char peek() const { return done() ? '\0' : text_[at_]; }
   bool accept(char c);
   bool accept(std::string_view word);
-  uint32_t character();                           // a whole UTF-8 sequence; a byte that is none stands alone
+  uint32_t character();  // a whole UTF-8 sequence; a byte that is none stands alone
   std::optional<uint32_t> hexadecimal(int digits);  // exactly so many
-  std::optional<int32_t> number();                // up to 1e6; nothing if there is none or it is larger
+  std::optional<int32_t> number();                  // up to 1e6; nothing if there is none or it is larger
   size_t at() const { return at_; }
   int line() const;
   int column() const;

@@ -9,8 +9,9 @@
 namespace juno::grammar {
 namespace {
 
-const std::vector<std::string> kPieces = {"",   "{",  "}",   "\"",   "a",   "ab",  "abc", "\"a\"", ":",  "1", "12", "-",
-                                          "\xc3", "\xa9", "é", "\\", "\\n", "\n", " ",  "true",  "\":", "{\"", "x"};
+const std::vector<std::string> kPieces = {"",    "{",  "}",  "\"",   "a",    "ab",   "abc", "\"a\"",
+                                          ":",   "1",  "12", "-",    "\xc3", "\xa9", "é",   "\\",
+                                          "\\n", "\n", " ",  "true", "\":",  "{\"",  "x"};
 
 std::shared_ptr<const VocabularyBytes> vocabulary() {
   return std::make_shared<const VocabularyBytes>(static_cast<int32_t>(kPieces.size()),
@@ -19,9 +20,11 @@ std::shared_ptr<const VocabularyBytes> vocabulary() {
 
 // A mask is what trying each token byte by byte finds, along many random texts.
 TEST(Constraint, MasksAllowExactlyTheTokensThatCanGoOn) {
-  for (Automaton automaton :
-       {compile_json_schema(R"({"type":"object","properties":{"a":{"type":"integer"},"ab":{"type":"string","maxLength":5}}})"),
-        compile_json_schema("true"), compile_gbnf("root ::= (\"a\" | \"ab\"){2,40} \"x\" | \"é\"*")}) {
+  for (
+      Automaton automaton :
+      {compile_json_schema(
+           R"({"type":"object","properties":{"a":{"type":"integer"},"ab":{"type":"string","maxLength":5}}})"),
+       compile_json_schema("true"), compile_gbnf("root ::= (\"a\" | \"ab\"){2,40} \"x\" | \"é\"*")}) {
     const Automaton same = automaton;
     const Matcher matcher(same);
     Constraint constraint(std::move(automaton), vocabulary());
@@ -41,7 +44,8 @@ TEST(Constraint, MasksAllowExactlyTheTokensThatCanGoOn) {
         ASSERT_TRUE(mask.any || state.complete());
         if (allowed.empty()) break;
         random = random * 1664525 + 1013904223;
-        state = constraint.advance(state, kPieces[static_cast<size_t>(allowed[(random >> 16) % allowed.size()])]);
+        state =
+            constraint.advance(state, kPieces[static_cast<size_t>(allowed[(random >> 16) % allowed.size()])]);
       }
     }
   }

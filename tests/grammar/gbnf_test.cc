@@ -64,7 +64,8 @@ TEST(Gbnf, EveryCharacterHasExactlyItsEncoding) {
     if (c < 0x800) {
       text = {static_cast<char>(0xc0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
     } else {
-      text = {static_cast<char>(0xe0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
+      text = {static_cast<char>(0xe0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)),
+              static_cast<char>(0x80 | (c & 63))};
     }
     EXPECT_EQ(matcher.matches(text), c >= 0x100) << c;
   }
@@ -78,15 +79,16 @@ TEST(Gbnf, FaultsNameLineAndColumn) {
   const Fault fault = fault_of("root ::= a\na ::= [x-");
   EXPECT_EQ(fault.line, 2);
   EXPECT_EQ(fault.refusal, Refusal::kInvalidGrammar);
-  for (const char* bad : {"", "root", "root ::= b", "root ::= \"a", "root ::= (\"a\"", "root ::= \"a\")", "root ::= [b-a]",
-                          "root ::= \"a\"{3,2}", "root ::= \"a\"{99999999}", "root ::= \"\\q\"", "x ::= \"a\"",
-                          "root ::= \"a\"\nroot ::= \"b\"", "root ::= *", "root ::= []"})
+  for (const char* bad :
+       {"", "root", "root ::= b", "root ::= \"a", "root ::= (\"a\"", "root ::= \"a\")", "root ::= [b-a]",
+        "root ::= \"a\"{3,2}", "root ::= \"a\"{99999999}", "root ::= \"\\q\"", "x ::= \"a\"",
+        "root ::= \"a\"\nroot ::= \"b\"", "root ::= *", "root ::= []"})
     EXPECT_FALSE(fault_of(bad).message.empty()) << bad;
 }
 
 TEST(C23, GrammarsThatNeverEndOrBeginWithThemselvesAreRefused) {
-  for (const char* bad : {"root ::= root \"a\" | \"b\"", "root ::= a\na ::= b? root \"x\"\nb ::= \"c\"", "root ::= \"a\" root",
-                          "root ::= (root)"})
+  for (const char* bad : {"root ::= root \"a\" | \"b\"", "root ::= a\na ::= b? root \"x\"\nb ::= \"c\"",
+                          "root ::= \"a\" root", "root ::= (root)"})
     EXPECT_EQ(fault_of(bad).refusal, Refusal::kInvalidGrammar) << bad;
 }
 
@@ -94,7 +96,8 @@ TEST(Gbnf, DepthCostsNoStack) {
   std::string groups = "\"a\"";
   for (int i = 0; i < 10000; ++i) groups = "(" + groups + ")";
   EXPECT_TRUE(allows("root ::= " + groups, "a"));
-  EXPECT_TRUE(allows("root ::= \"(\" root \")\" | \"x\"", std::string(3000, '(') + "x" + std::string(3000, ')')));
+  EXPECT_TRUE(
+      allows("root ::= \"(\" root \")\" | \"x\"", std::string(3000, '(') + "x" + std::string(3000, ')')));
 }
 
 TEST(Gbnf, EmptyRoundsOfALoopEnd) {

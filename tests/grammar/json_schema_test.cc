@@ -65,20 +65,21 @@ TEST(C22, RejectedOnesOfTheCorpusNameKeywordAndPointer) {
 
 TEST(JsonSchema, NumbersKeepTheirBoundsToTheLastDigit) {
   const std::string range = R"({"type":"number","exclusiveMinimum":-0.25,"maximum":12.5})";
-  for (const char* in : {"-0.2499999999999999999", "0", "0.05", "9", "12", "12.5", "12.500", "12.4999999999999999999"})
+  for (const char* in :
+       {"-0.2499999999999999999", "0", "0.05", "9", "12", "12.5", "12.500", "12.4999999999999999999"})
     EXPECT_TRUE(allows(range, in)) << in;
   for (const char* out : {"-0.25", "-0.3", "-1", "12.50000000000000000001", "13", "100", "01", "1.", "1e0"})
     EXPECT_FALSE(allows(range, out)) << out;
   const std::string above = R"({"type":"number","exclusiveMinimum":0})";
-  for (const char* in : {"0.0001", "1", "123456789012345678901234567890.5"}) EXPECT_TRUE(allows(above, in)) << in;
+  for (const char* in : {"0.0001", "1", "123456789012345678901234567890.5"})
+    EXPECT_TRUE(allows(above, in)) << in;
   for (const char* out : {"0", "0.000", "-1"}) EXPECT_FALSE(allows(above, out)) << out;
 }
 
 TEST(JsonSchema, IntegerRangesAreExact) {
-  for (const auto& [low, high] : {std::pair(-15, 7), std::pair(0, 100), std::pair(99, 1203), std::pair(-250, -98),
-                                  std::pair(5, 5), std::pair(-1, 1)}) {
-    const std::string schema =
-        fmt::format(R"({{"type":"integer","minimum":{},"maximum":{}}})", low, high);
+  for (const auto& [low, high] : {std::pair(-15, 7), std::pair(0, 100), std::pair(99, 1203),
+                                  std::pair(-250, -98), std::pair(5, 5), std::pair(-1, 1)}) {
+    const std::string schema = fmt::format(R"({{"type":"integer","minimum":{},"maximum":{}}})", low, high);
     const Automaton automaton = compile_json_schema(schema);
     const Matcher matcher(automaton);
     for (int i = -2000; i <= 2000; ++i)
@@ -95,14 +96,16 @@ TEST(JsonSchema, BoundsOfIntegersMayHaveFractionsAndExponents) {
 TEST(JsonSchema, OtherKeysAreNoneOfTheDescribedOnes) {
   const std::string schema =
       R"({"type":"object","properties":{"id":{"type":"integer"},"idea":{"type":"null"}},"additionalProperties":{"type":"string"}})";
-  for (const char* in : {R"({"id":1,"k":"v"})", R"({"i":"v"})", R"({"ide":"v","id\n":"w"})", R"({"idea":null,"ideas":"x"})"})
+  for (const char* in :
+       {R"({"id":1,"k":"v"})", R"({"i":"v"})", R"({"ide":"v","id\n":"w"})", R"({"idea":null,"ideas":"x"})"})
     EXPECT_TRUE(allows(schema, in)) << in;
   for (const char* out : {R"({"id":"v"})", R"({"k":"v","id":"1"})", R"({"idea":"x"})", R"({"\u0069d":"v"})"})
     EXPECT_FALSE(allows(schema, out)) << out;
 }
 
 TEST(JsonSchema, WhiteSpaceIsAllowedButBounded) {
-  const std::string schema = R"({"type":"object","properties":{"a":{"type":"array","items":{"type":"null"}}},"required":["a"]})";
+  const std::string schema =
+      R"({"type":"object","properties":{"a":{"type":"array","items":{"type":"null"}}},"required":["a"]})";
   EXPECT_TRUE(allows(schema, "{\n  \"a\": [\n    null, null\n  ]\n}"));
   EXPECT_FALSE(allows(schema, "{\n\n\"a\":[]}"));
   EXPECT_FALSE(allows(schema, "{\"a\":[]} "));
@@ -114,8 +117,9 @@ TEST(JsonSchema, UnknownKeywordsAreRefusedUnlessTheyAreExtensions) {
 }
 
 TEST(JsonSchema, WhatIsNoSchemaIsSaidSo) {
-  for (const char* bad : {"", "[]", "3", "{", R"({"type":"text"})", R"({"properties":[]})", R"({"items":3})",
-                          R"({"enum":3})", R"({"required":"a"})", R"({"minLength":-1})", R"({"$ref":"#/nowhere"})"})
+  for (const char* bad :
+       {"", "[]", "3", "{", R"({"type":"text"})", R"({"properties":[]})", R"({"items":3})", R"({"enum":3})",
+        R"({"required":"a"})", R"({"minLength":-1})", R"({"$ref":"#/nowhere"})"})
     EXPECT_EQ(fault_of(bad).refusal, Refusal::kInvalidSchema) << bad;
 }
 
@@ -123,7 +127,8 @@ TEST(JsonSchema, DatesExist) {
   const std::string date = R"({"type":"string","format":"date"})";
   for (const char* in : {"\"2024-02-29\"", "\"2000-02-29\"", "\"2023-04-30\"", "\"1999-12-31\""})
     EXPECT_TRUE(allows(date, in)) << in;
-  for (const char* out : {"\"2023-02-29\"", "\"1900-02-29\"", "\"2023-04-31\"", "\"2023-00-10\"", "\"2023-1-1\""})
+  for (const char* out :
+       {"\"2023-02-29\"", "\"1900-02-29\"", "\"2023-04-31\"", "\"2023-00-10\"", "\"2023-1-1\""})
     EXPECT_FALSE(allows(date, out)) << out;
 }
 
@@ -133,10 +138,12 @@ TEST(C23, CompilingIsBounded) {
   for (int i = 0; i < 1000; ++i) nested = R"({"type":"array","items":)" + nested + "}";
   for (int i = 0; i < 10000; ++i) groups = "(" + groups + ")";
   for (int i = 0; i < 50000; ++i) words += (i ? "|w" : "w") + std::to_string(i);
-  const auto with_pattern = [](const std::string& p) { return R"({"type":"string","pattern":")" + p + "\"}"; };
-  for (const std::string& schema :
-       {nested, with_pattern("(a*)*b"), with_pattern(groups), with_pattern(words), with_pattern("a{0,1000000}"),
-        with_pattern("((a?){0,1000}){0,1000}"), std::string(R"({"anyOf":[{"$ref":"#"},{"type":"null"}]})")}) {
+  const auto with_pattern = [](const std::string& p) {
+    return R"({"type":"string","pattern":")" + p + "\"}";
+  };
+  for (const std::string& schema : {nested, with_pattern("(a*)*b"), with_pattern(groups), with_pattern(words),
+                                    with_pattern("a{0,1000000}"), with_pattern("((a?){0,1000}){0,1000}"),
+                                    std::string(R"({"anyOf":[{"$ref":"#"},{"type":"null"}]})")}) {
     const auto begin = std::chrono::steady_clock::now();
     try {
       const Automaton automaton = compile_json_schema(schema);
@@ -162,7 +169,8 @@ TEST(C24, LengthsCostNoMemory) {
     EXPECT_TRUE(matcher.matches('"' + std::string(count, 'x') + '"'));
     EXPECT_FALSE(matcher.matches('"' + std::string(count + 1, 'x') + '"'));
     EXPECT_FALSE(matcher.matches("\"xx\""));
-    EXPECT_EQ(matcher.nearby(matcher.read(matcher.start(), "\"xxxxx"), 4), matcher.nearby(matcher.read(matcher.start(), "\"xxxx"), 4));
+    EXPECT_EQ(matcher.nearby(matcher.read(matcher.start(), "\"xxxxx"), 4),
+              matcher.nearby(matcher.read(matcher.start(), "\"xxxx"), 4));
   }
 }
 
