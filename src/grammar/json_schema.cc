@@ -82,6 +82,7 @@ class Compiler {
       Places places;
       for (Place p : parts.all) {
         if (p.key() == at.key()) p.without |= parts.choice_kind;
+        p.without |= Place::kExpanded;
         places.push_back(std::move(p));
       }
       places.push_back(document_.child(list, std::to_string(i), (*alternatives)[i]));
@@ -135,7 +136,7 @@ class Compiler {
   // little.
   NodeId enumeration(const Parts& parts) {
     Places rest = parts.all;
-    for (Place& p : rest) p.without |= Place::kEnum;
+    for (Place& p : rest) p.without |= Place::kEnum | Place::kExpanded;
     std::optional<Automaton> others;
     if (parts.constrained || parts.types != kAllTypes) others = Compiler(document_).run(rest);
     struct Branch {

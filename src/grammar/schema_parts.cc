@@ -366,6 +366,7 @@ Places SchemaDocument::flatten(const Places& all_of) const {
     open.pop_back();
     if (!seen.insert(place.key()).second) continue;
     flat.push_back(place);
+    if (place.without & Place::kExpanded) continue;
     if (const Json* all = find(place, "allOf")) {
       if (!all->is_array() || all->empty()) invalid(place, "allOf", "is no list of schemas");
       const Place list = child(place, "allOf", *all);

@@ -15,9 +15,10 @@ namespace juno::grammar {
 
 using Json = nlohmann::ordered_json;
 
-// A schema inside the document. `without`: keywords that were dealt with already.
+// A schema inside the document. `without`: keywords that were dealt with already; kExpanded is
+// allOf and $ref.
 struct Place {
-  enum Done : uint8_t { kNothing = 0, kAnyOf = 1, kOneOf = 2, kEnum = 4 };
+  enum Done : uint8_t { kNothing = 0, kAnyOf = 1, kOneOf = 2, kEnum = 4, kExpanded = 8 };
   std::string pointer;
   const Json* schema = nullptr;
   uint8_t without = kNothing;
