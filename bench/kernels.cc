@@ -61,7 +61,6 @@ void multiply(benchmark::State& state, const Isa& isa, const FormatInfo& format,
   p.row_bytes = format.row_bytes(shape.k);
   p.block = format.activation_block(shape.k);
   p.panels = of.panels;
-  p.bytes = of.bytes;
   p.cell = of.cell;
   p.times = of.times;
   const Bytes weight(p.row_bytes * p.outputs), x(sizeof(float) * p.tokens * p.k),

@@ -56,7 +56,6 @@ double measure(const Kernels& kernels, const FormatKernels& of, const FormatInfo
   p.row_bytes = format.row_bytes(p.k);
   p.block = format.activation_block(p.k);
   p.panels = of.panels;
-  p.bytes = of.bytes;
   p.cell = of.cell;
   p.times = of.times;
   const size_t weights = static_cast<size_t>(p.row_bytes * p.outputs),

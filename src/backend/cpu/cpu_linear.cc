@@ -25,7 +25,6 @@ Product product(const Kernels& kernels, int64_t tokens, const Tensor& weight, op
   const FormatKernels& own = kernels_of(kernels, weight);
   Product p;
   p.panels = own.panels;
-  p.bytes = own.bytes;
   p.weight = weight.data;
   p.row_bytes = format.row_bytes(weight.cols());
   p.k = weight.cols();
@@ -58,9 +57,8 @@ size_t most_scratch(Product p) {
 
 // Whether what is packed for one serves the other, both being products of the same x.
 bool same_packing(const Product& a, const Product& b) {
-  if (a.panels != b.panels || a.bytes != b.bytes || a.block != b.block || a.planes != b.planes) return false;
-  if (a.panels) return a.cell == b.cell && a.times == b.times;
-  return !a.bytes || !a.many() || a.cell == b.cell;
+  if (a.panels != b.panels || a.block != b.block || a.planes != b.planes) return false;
+  return !a.panels || (a.cell == b.cell && a.times == b.times);
 }
 
 size_t tensor_bytes(int64_t rows, int64_t cols) {

@@ -20,7 +20,6 @@ inline constexpr int kAttendRows = 16;   // query rows that share a converted ch
 struct Product {
   static constexpr int kManyTokens = 8;
   bool panels = false;           // rows side by side: panel.h
-  bool bytes = false;            // integers stay bytes: few.h and many.h instead of linear.h
   const void* weight = nullptr;  // [outputs, k]
   int64_t row_bytes = 0, k = 0, outputs = 0;
   int block = 32;              // activations that share a scale
@@ -41,11 +40,8 @@ struct Product {
   // Of one item and plane: q, then a scale for each block, then the sums of each 16.
   JUNO_BOTH size_t packed_bytes() const {
     if (panels) return (blocks() * record_bytes(block, cell) + 63) / 64 * 64;
-    const size_t strip = (steps() * 8 * (2 * sizeof(float) + block) + k / 16 * sizeof(int16_t)) + 64;
     const size_t few = k * sizeof(int16_t) + blocks() * sizeof(float) + k / 16 * sizeof(int16_t);
     const size_t tile = (k + blocks() + k / 16) * kLanes * sizeof(float);
-    const size_t byte_tile = (k + blocks() * sizeof(float) + k / cell * sizeof(int32_t)) * kLanes;
-    if (bytes) return ((many() ? byte_tile : strip) + 63) / 64 * 64;
     return ((many() ? tile : few) + 63) / 64 * 64;
   }
   // Panels. Of a block of activations, in this order: its integers, their scale (f32), the sums of each cell
@@ -63,25 +59,20 @@ struct Product {
   JUNO_BOTH size_t scratch_bytes() const {
     const size_t row = (k + 2 * blocks() + k / 16) * sizeof(float);
     const size_t quantised = k * (sizeof(float) + sizeof(int16_t)) + blocks() * sizeof(float);
-    const size_t stage =
-        steps() * 16 * (6 * sizeof(int32_t) + block / 32 * sizeof(int32_t) + block) + k + 1024;
-    const size_t byte_row = k + (2 * blocks() + 2 * (k / cell)) * sizeof(float) + 128;
-    const size_t sums = kItemRows * 3 * 2 * kLanes * sizeof(float);
     const int together = tokens * planes < kItemTokens ? tokens * planes + 1 : kItemTokens;
     const size_t waiting = size_t{kItemRows} * together * 3 * sizeof(float);
     const size_t folded = 2 * static_cast<size_t>(chunk()) * kPieceRows;
     if (panels) return (panel_bytes(kItemRows) + waiting + folded + quantised + 63) / 64 * 64;
-    if (bytes && many()) return (kItemRows * byte_row + sums + quantised + 63) / 64 * 64;
     const size_t floats = (many() ? kItemRows : 0) * chunk() * sizeof(float) + waiting,
                  general = (many() ? kItemRows : 4) * row;
-    const size_t rows = bytes ? stage : floats > general ? floats : general;
+    const size_t rows = floats > general ? floats : general;
     return (rows + quantised + 63) / 64 * 64;
   }
 };
 
 struct FormatKernels {
   uint32_t gguf_id;
-  bool panels, bytes;  // as of Product
+  bool panels;  // as of Product
   int cell, times;
   void (*multiply)(const Product& p, int64_t first, int64_t last,
                    std::byte* scratch);  // outputs [first, last)

@@ -8,19 +8,12 @@
 namespace juno::cpu {
 namespace {
 
-inline constexpr int kPair = 1;
-
 using Bytes = __m256i;
 using Ints = __m256i;
 using Floats = __m256;
 
 JUNO_BOTH Bytes load_bytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 JUNO_BOTH void store_bytes(void* p, Bytes v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
-JUNO_BOTH Bytes bytes32(Rows w, int64_t at) { return load_bytes(w[0] + at); }
-JUNO_BOTH Bytes bytes16(Rows w, int64_t at) {
-  return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w[0] + at)));
-}
-JUNO_BOTH Bytes same_bytes(const void* p) { return load_bytes(p); }
 JUNO_BOTH Bytes all_bytes(int x) { return _mm256_set1_epi8(static_cast<char>(x)); }
 JUNO_BOTH Bytes both_bits(Bytes a, Bytes b) { return _mm256_and_si256(a, b); }
 JUNO_BOTH Bytes either_bits(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
@@ -32,73 +25,21 @@ template <int kBits>
 JUNO_BOTH Bytes up(Bytes v) {
   return _mm256_slli_epi16(v, kBits);
 }
-JUNO_BOTH Bytes halves(Bytes v) {
-  return both_bits(_mm256_srlv_epi64(v, _mm256_setr_epi64x(0, 0, 4, 4)), all_bytes(15));
-}
 JUNO_BOTH Bytes look_up(__m128i table, Bytes index) {
   return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index);
-}
-JUNO_BOTH Bytes with_bit5(Bytes v, Rows w, int64_t at) {
-  int bits;
-  std::memcpy(&bits, w[0] + at, sizeof bits);
-  const Bytes spread =
-      _mm256_shuffle_epi8(_mm256_set1_epi32(bits),
-                          _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303));
-  const Bytes own = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
-  return _mm256_or_si256(v, both_bits(_mm256_cmpeq_epi8(both_bits(spread, own), own), all_bytes(16)));
 }
 
 JUNO_BOTH Ints no_ints() { return _mm256_setzero_si256(); }
 JUNO_BOTH Ints load_ints(const int32_t* p) { return load_bytes(p); }
-JUNO_BOTH Ints same_ints(const int32_t* p) { return load_bytes(p); }
 JUNO_BOTH Ints minus(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
-JUNO_BOTH Ints times(Ints a, int b) { return _mm256_mullo_epi32(a, _mm256_set1_epi32(b)); }
-JUNO_BOTH Bytes scale32(const uint32_t* const* s, int64_t at) {
-  return _mm256_set1_epi32(static_cast<int>(s[0][at]));
-}
-JUNO_BOTH Bytes scale16(const uint32_t* const* s, int64_t at) {
-  int64_t both;
-  std::memcpy(&both, s[0] + at, sizeof both);
-  return _mm256_castps_si256(_mm256_permutevar_ps(_mm256_castsi256_ps(_mm256_set1_epi64x(both)),
-                                                  _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1)));
-}
-JUNO_BOTH Ints add_parts(const Ints* part) {
-  Ints four[2];
-  for (int i = 0; i < 2; ++i) {
-    const Ints* p = part + 4 * i;
-    four[i] = _mm256_hadd_epi32(_mm256_hadd_epi32(p[0], p[1]), _mm256_hadd_epi32(p[2], p[3]));
-  }
-  return _mm256_add_epi32(_mm256_permute2x128_si256(four[0], four[1], 0x20),
-                          _mm256_permute2x128_si256(four[0], four[1], 0x31));
-}
-
-inline constexpr int kVector = 8;
-JUNO_BOTH Bytes four_bytes(const uint8_t* p) {
-  int32_t four;
-  std::memcpy(&four, p, sizeof four);
-  return _mm256_set1_epi32(four);
-}
-JUNO_BOTH void store_rows(uint8_t* const* to, int64_t at, Bytes v) { store_bytes(to[0] + at, v); }
 
 JUNO_BOTH Floats no_floats() { return _mm256_setzero_ps(); }
 JUNO_BOTH Floats all_floats(float x) { return _mm256_set1_ps(x); }
 JUNO_BOTH Floats wide_add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
 JUNO_BOTH Floats wide_load(const float* p) { return _mm256_loadu_ps(p); }
-JUNO_BOTH Floats same_floats(const float* p) { return _mm256_loadu_ps(p); }
-JUNO_BOTH Floats widen_f16(const uint16_t* p) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
 JUNO_BOTH Floats widen_dwords(__m256i v) {
   const __m256i packed = _mm256_packus_epi32(v, v);
   return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0xd8)));
-}
-JUNO_BOTH Floats widen_low(const void* p) {
-  return widen_dwords(_mm256_and_si256(load_bytes(p), _mm256_set1_epi32(0xffff)));
-}
-JUNO_BOTH Floats widen_high(const void* p) { return widen_dwords(_mm256_srli_epi32(load_bytes(p), 16)); }
-JUNO_BOTH void add_groups(Floats v, float* y) {
-  const __m256 pairs = _mm256_hadd_ps(v, v), fours = _mm256_hadd_ps(pairs, pairs);
-  *y = _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(fours), _mm256_extractf128_ps(fours, 1)));
 }
 JUNO_BOTH Floats to_floats(Ints v) { return _mm256_cvtepi32_ps(v); }
 JUNO_BOTH Floats wide_negative(Floats v) { return _mm256_xor_ps(v, _mm256_set1_ps(-0.0f)); }
@@ -166,20 +107,6 @@ JUNO_BOTH void halving_trees(const Lanes* sums, float* to) {
 
 #if !defined(__AVXVNNI__)  // isa_avxvnni.h has better words for these
 
-inline constexpr int kSignedOffset = 0;
-
-JUNO_BOTH Ints dot_scaled(Ints acc, Bytes w, Bytes x, Bytes scale) {
-  return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), scale));
-}
-JUNO_BOTH Ints dot_unsigned(Ints acc, Bytes w, Bytes x) {
-  return dot_scaled(acc, w, x, _mm256_set1_epi16(1));
-}
-JUNO_BOTH Ints dot_scaled_signed(Ints acc, Bytes w, Bytes x, Bytes scale) {
-  return dot_scaled(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w), scale);
-}
-JUNO_BOTH Ints dot_signed(Ints acc, Bytes w, Bytes x) {
-  return dot_scaled_signed(acc, w, x, _mm256_set1_epi16(1));
-}
 // Pairs of products add up in 16 bits.
 template <bool kSigned, int kLargest>
 inline constexpr int kRunOf = kSigned || kLargest * 2 * 127 * 2 > 32767 ? 1
@@ -194,9 +121,6 @@ JUNO_BOTH Ints add_products(Ints acc, Bytes w, Bytes x) {
   acc = _mm256_add_epi16(acc, products);
   asm volatile("" : "+x"(acc));  // else the compiler adds late and spills every product
   return acc;
-}
-JUNO_BOTH Ints finished(Ints sums, Ints parts) {
-  return _mm256_add_epi32(sums, _mm256_madd_epi16(parts, _mm256_set1_epi16(1)));
 }
 JUNO_BOTH Bytes unsign(Bytes w) { return w; }
 

@@ -67,16 +67,7 @@ JUNO_BOTH Bytes pair_of(Ints bytes) {
   return as_shorts<2 * kPair, 2 * kPair + 1, kSigned, kShift>(bytes);
 }
 
-JUNO_BOTH Ints same_four(const void* p) {
-  int32_t four;
-  std::memcpy(&four, p, sizeof four);
-  return _mm256_set1_epi32(four);
-}
-JUNO_BOTH Floats same_float(const void* p) {
-  float x;
-  std::memcpy(&x, p, sizeof x);
-  return _mm256_set1_ps(x);
-}
+JUNO_BOTH Ints same_four(const void* p) { return all_ints(four_at(p)); }
 JUNO_BOTH void store_panel(float* y, const float* sums, int skip, int rows) {
   const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(rows), lanes);

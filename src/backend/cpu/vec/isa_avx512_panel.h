@@ -88,16 +88,7 @@ JUNO_BOTH Bytes pair_of(Ints bytes) {
   else return _mm512_srli_epi16(both, 8 - kShift);
 }
 
-JUNO_BOTH Ints same_four(const void* p) {
-  int32_t four;
-  std::memcpy(&four, p, sizeof four);
-  return _mm512_set1_epi32(four);
-}
-JUNO_BOTH Floats same_float(const void* p) {
-  float x;
-  std::memcpy(&x, p, sizeof x);
-  return _mm512_set1_ps(x);
-}
+JUNO_BOTH Ints same_four(const void* p) { return all_ints(four_at(p)); }
 // sum + four bytes of each row times the four at x.
 template <bool kSigned>
 JUNO_BOTH Ints add_four(Ints sum, Bytes w, const void* x) {

@@ -8,26 +8,8 @@
 namespace juno::cpu {
 namespace {
 
-inline constexpr int kSignedOffset = 128;  // what dot_signed's result is too large by, times the sum of x
-
 JUNO_BOTH Ints dot_unsigned(Ints acc, Bytes w, Bytes x) { return _mm256_dpbusd_avx_epi32(acc, w, x); }
-JUNO_BOTH Ints dot_signed(Ints acc, Bytes w, Bytes x) {
-  return dot_unsigned(acc, _mm256_xor_si256(w, all_bytes(0x80)), x);
-}
-JUNO_BOTH Ints dot_scaled(Ints acc, Bytes w, Bytes x, Bytes scale) {
-  return _mm256_dpwssd_avx_epi32(acc, _mm256_maddubs_epi16(w, x), scale);
-}
-JUNO_BOTH Ints dot_scaled_signed(Ints acc, Bytes w, Bytes x, Bytes scale) {
-  return dot_scaled(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w), scale);
-}
 
-template <bool kSigned, int kLargest>
-inline constexpr int kRunOf = 64;
-template <bool kSigned>
-JUNO_BOTH Ints add_products(Ints acc, Bytes w, Bytes x) {
-  return dot_unsigned(acc, w, x);
-}
-JUNO_BOTH Ints finished(Ints sums, Ints parts) { return _mm256_add_epi32(sums, parts); }
 JUNO_BOTH Bytes unsign(Bytes w) { return _mm256_xor_si256(w, all_bytes(0x80)); }
 
 // As in isa_avx512.h.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary of 64-bit Arm with dot products of bytes (ARMv8.2 dotprod): two registers stand for 32 bytes
-// of a row.
+// The vocabulary of 64-bit Arm with dot products of bytes (ARMv8.2 dotprod): two registers stand for 32
+// bytes.
 #pragma once
 #include "backend/cpu/vec/words.h"
 #include "base/half.h"
@@ -8,13 +8,8 @@
 #if defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
 #include <arm_neon.h>
 
-#define JUNO_WIDE 1
-
 namespace juno::cpu {
 namespace {
-
-inline constexpr int kPair = 1;
-inline constexpr int kSignedOffset = 0;
 
 struct Bytes {
   int32x4_t lo, hi;
@@ -42,9 +37,6 @@ JUNO_BOTH void store_bytes(void* p, Bytes v) {
   vst1q_u8(static_cast<uint8_t*>(p), u8(v.lo));
   vst1q_u8(static_cast<uint8_t*>(p) + 16, u8(v.hi));
 }
-JUNO_BOTH Bytes bytes32(Rows w, int64_t at) { return load_bytes(w[0] + at); }
-JUNO_BOTH Bytes bytes16(Rows w, int64_t at) { return bytes_of(vld1q_u8(w[0] + at), vld1q_u8(w[0] + at)); }
-JUNO_BOTH Bytes same_bytes(const void* p) { return load_bytes(p); }
 JUNO_BOTH Bytes all_bytes(int x) {
   const uint8x16_t v = vdupq_n_u8(static_cast<uint8_t>(x));
   return bytes_of(v, v);
@@ -59,132 +51,39 @@ template <int kBits>
 JUNO_BOTH Bytes up(Bytes v) {
   return bytes_of(vshlq_n_u16(u16(v.lo), kBits), vshlq_n_u16(u16(v.hi), kBits));
 }
-JUNO_BOTH Bytes halves(Bytes v) {
-  return bytes_of(vandq_u8(u8(v.lo), vdupq_n_u8(15)), vshrq_n_u8(u8(v.hi), 4));
-}
 
 using Table = uint8x16_t;
 JUNO_BOTH Table table16(const int8_t* values) { return vreinterpretq_u8_s8(vld1q_s8(values)); }
 JUNO_BOTH Bytes look_up(Table table, Bytes index) {
   return bytes_of(vqtbl1q_u8(table, u8(index.lo)), vqtbl1q_u8(table, u8(index.hi)));
 }
-// 16 is added where the 32 bits at `at` are set.
-JUNO_BOTH Bytes with_bit5(Bytes v, Rows w, int64_t at) {
-  uint32_t bits;
-  std::memcpy(&bits, w[0] + at, sizeof bits);
-  const uint8x16_t four = vreinterpretq_u8_u32(vdupq_n_u32(bits));
-  const uint8x16_t own = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
-  const uint8x16_t first = vcombine_u8(vdup_n_u8(0), vdup_n_u8(1));
-  const uint8x16_t lo = vtstq_u8(vqtbl1q_u8(four, first), own);
-  const uint8x16_t hi = vtstq_u8(vqtbl1q_u8(four, vaddq_u8(first, vdupq_n_u8(2))), own);
-  return either_bits(v, both_bits(bytes_of(lo, hi), all_bytes(16)));
-}
 
 JUNO_BOTH Ints no_ints() { return {vdupq_n_s32(0), vdupq_n_s32(0)}; }
 JUNO_BOTH Ints load_ints(const int32_t* p) { return {vld1q_s32(p), vld1q_s32(p + 4)}; }
-JUNO_BOTH Ints same_ints(const int32_t* p) { return load_ints(p); }
 JUNO_BOTH Ints minus(Ints a, Ints b) { return {vsubq_s32(a.lo, b.lo), vsubq_s32(a.hi, b.hi)}; }
-JUNO_BOTH Ints times(Ints a, int b) { return {vmulq_n_s32(a.lo, b), vmulq_n_s32(a.hi, b)}; }
-// acc + w · x, four neighbours at a time. Bytes that are called unsigned are small enough for both.
+// acc + w · x, four neighbours at a time.
 JUNO_BOTH Ints dot_signed(Ints acc, Bytes w, Bytes x) {
   return {vdotq_s32(acc.lo, s8(w.lo), s8(x.lo)), vdotq_s32(acc.hi, s8(w.hi), s8(x.hi))};
 }
-JUNO_BOTH Ints dot_unsigned(Ints acc, Bytes w, Bytes x) { return dot_signed(acc, w, x); }
 
-// A sub-scale for each half.
-struct HalfScales {
-  int32_t lo, hi;
-};
-JUNO_BOTH HalfScales scale32(const uint32_t* const* s, int64_t at) {
-  const auto one = static_cast<int16_t>(s[0][at]);
-  return {one, one};
-}
-JUNO_BOTH HalfScales scale16(const uint32_t* const* s, int64_t at) {
-  return {static_cast<int16_t>(s[0][at]), static_cast<int16_t>(s[0][at + 1])};
-}
-JUNO_BOTH Ints dot_scaled_signed(Ints acc, Bytes w, Bytes x, HalfScales scale) {
-  const Ints dot = dot_signed(no_ints(), w, x);
-  return {vmlaq_n_s32(acc.lo, dot.lo, scale.lo), vmlaq_n_s32(acc.hi, dot.hi, scale.hi)};
-}
-JUNO_BOTH Ints dot_scaled(Ints acc, Bytes w, Bytes x, HalfScales scale) {
-  return dot_scaled_signed(acc, w, x, scale);
-}
-// part[g]: eight parts of a sum. The sums, group beside group.
-JUNO_BOTH int32x4_t add_four_parts(const Ints* p) {
-  int32x4_t sums[4];
-  for (int i = 0; i < 4; ++i) sums[i] = vaddq_s32(p[i].lo, p[i].hi);
-  return vpaddq_s32(vpaddq_s32(sums[0], sums[1]), vpaddq_s32(sums[2], sums[3]));
-}
-JUNO_BOTH Ints add_parts(const Ints* part) { return {add_four_parts(part), add_four_parts(part + 4)}; }
-
-// Of tokens side by side.
-inline constexpr int kVector = 8;
-JUNO_BOTH Bytes four_bytes(const uint8_t* p) {
-  int32_t four;
-  std::memcpy(&four, p, sizeof four);
-  return {vdupq_n_s32(four), vdupq_n_s32(four)};
-}
-template <bool kSigned, int kLargest>
-inline constexpr int kRunOf = 64;
-template <bool kSigned>
-JUNO_BOTH Ints add_products(Ints acc, Bytes w, Bytes x) {
-  return dot_signed(acc, w, x);
-}
 JUNO_BOTH Ints plus(Ints a, Ints b) { return {vaddq_s32(a.lo, b.lo), vaddq_s32(a.hi, b.hi)}; }
-JUNO_BOTH Ints finished(Ints sums, Ints parts) { return plus(sums, parts); }
+// A signed cell as add_four takes it.
 JUNO_BOTH Bytes unsign(Bytes w) { return w; }
-JUNO_BOTH void store_rows(uint8_t* const* to, int64_t at, Bytes v) { store_bytes(to[0] + at, v); }
 
-// Eight small numbers, each in both halves of 32 bits; sixteen as 16 bits; eight as floats.
-JUNO_BOTH int16x8_t widen_small(uint64_t from) { return vmovl_s8(vcreate_s8(from)); }
-JUNO_BOTH void spread8(uint64_t from, uint32_t* to) {
-  const uint16x8_t v = vreinterpretq_u16_s16(widen_small(from));
-  vst1q_u32(to, vreinterpretq_u32_u16(vzip1q_u16(v, v)));
-  vst1q_u32(to + 4, vreinterpretq_u32_u16(vzip2q_u16(v, v)));
-}
-JUNO_BOTH void spread16(const uint64_t* from, int16_t* to) {
-  vst1q_s16(to, widen_small(from[0]));
-  vst1q_s16(to + 8, widen_small(from[1]));
-}
-JUNO_BOTH void widen8(uint64_t from, float* to) {
-  const int16x8_t v = widen_small(from);
-  vst1q_f32(to, vcvtq_f32_s32(vmovl_s16(vget_low_s16(v))));
-  vst1q_f32(to + 4, vcvtq_f32_s32(vmovl_s16(vget_high_s16(v))));
-}
-// Of 16 and 16 numbers: the sums of two neighbouring products.
+// Of 8 and 8 numbers: the sums of two neighbouring products.
 JUNO_BOTH int32x4_t pair_products8(int16x8_t a, int16x8_t b) {
   return vpaddq_s32(vmull_s16(vget_low_s16(a), vget_low_s16(b)), vmull_high_s16(a, b));
-}
-JUNO_BOTH void pair_products(const int16_t* a, const int16_t* b, int32_t* to) {
-  vst1q_s32(to, pair_products8(vld1q_s16(a), vld1q_s16(b)));
-  vst1q_s32(to + 4, pair_products8(vld1q_s16(a + 8), vld1q_s16(b + 8)));
 }
 
 JUNO_BOTH Floats no_floats() { return {vdupq_n_f32(0), vdupq_n_f32(0)}; }
 JUNO_BOTH Floats all_floats(float x) { return {vdupq_n_f32(x), vdupq_n_f32(x)}; }
 JUNO_BOTH Floats wide_add(Floats a, Floats b) { return {vaddq_f32(a.lo, b.lo), vaddq_f32(a.hi, b.hi)}; }
 JUNO_BOTH Floats wide_load(const float* p) { return {vld1q_f32(p), vld1q_f32(p + 4)}; }
-JUNO_BOTH Floats same_floats(const float* p) { return wide_load(p); }
 JUNO_BOTH Floats widen_shorts(uint16x8_t v) {
   const float16x8_t half = vreinterpretq_f16_u16(v);
   return {vcvt_f32_f16(vget_low_f16(half)), vcvt_high_f32_f16(half)};
 }
 JUNO_BOTH Floats widen_f16(const uint16_t* p) { return widen_shorts(vld1q_u16(p)); }
-JUNO_BOTH float widen_half(uint16_t h) { return static_cast<float>(__builtin_bit_cast(__fp16, h)); }
-// The f16 in the low, the high half of each 32 bits.
-JUNO_BOTH Floats widen_low(const void* p) {
-  const Bytes v = load_bytes(p);
-  return widen_shorts(vuzp1q_u16(u16(v.lo), u16(v.hi)));
-}
-JUNO_BOTH Floats widen_high(const void* p) {
-  const Bytes v = load_bytes(p);
-  return widen_shorts(vuzp2q_u16(u16(v.lo), u16(v.hi)));
-}
-// The row's groups: neighbours are added, then neighbouring sums.
-JUNO_BOTH void add_groups(Floats v, float* y) {
-  const float32x4_t pairs = vpaddq_f32(v.lo, v.hi), fours = vpaddq_f32(pairs, pairs);
-  *y = vpadds_f32(vget_low_f32(fours));
-}
 JUNO_BOTH Floats to_floats(Ints v) { return {vcvtq_f32_s32(v.lo), vcvtq_f32_s32(v.hi)}; }
 JUNO_BOTH Floats wide_negative(Floats v) { return {vnegq_f32(v.lo), vnegq_f32(v.hi)}; }
 JUNO_BOTH Floats wide_mul(Floats a, Floats b) { return {vmulq_f32(a.lo, b.lo), vmulq_f32(a.hi, b.hi)}; }

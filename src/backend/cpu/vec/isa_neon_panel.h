@@ -95,16 +95,7 @@ JUNO_BOTH Bytes pair_of(Ints bytes) {
                     vshrq_n_u16(vreinterpretq_u16_u8(hi), 8 - kShift));
 }
 
-JUNO_BOTH Ints same_four(const void* p) {
-  int32_t four;
-  std::memcpy(&four, p, sizeof four);
-  return all_ints(four);
-}
-JUNO_BOTH Floats same_float(const void* p) {
-  float x;
-  std::memcpy(&x, p, sizeof x);
-  return all_floats(x);
-}
+JUNO_BOTH Ints same_four(const void* p) { return all_ints(four_at(p)); }
 // sum + four bytes of each row times the four at x.
 template <bool kSigned>
 JUNO_BOTH Ints add_four(Ints sum, Bytes w, const void* x) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights of every format: docs/numerics.md §3 and §4. Included by vec/kernels.cc only.
 #pragma once
-#include "backend/cpu/vec/cells.h"
 #include "backend/cpu/vec/floats.h"
 #include "backend/cpu/vec/pack.h"
 #include "backend/cpu/vec/vocabulary.h"
@@ -9,9 +8,6 @@
 #include "quant/formats.h"
 #if defined(JUNO_PANELS)
 #include "backend/cpu/vec/panel.h"
-#elif defined(JUNO_WIDE)
-#include "backend/cpu/vec/few.h"
-#include "backend/cpu/vec/many.h"
 #endif
 
 namespace juno::cpu {
@@ -176,18 +172,19 @@ JUNO_BOTH void multiply_many(const Product& p, int64_t first, int64_t last, std:
 }
 
 template <class F, int kBlock>
-[[gnu::noinline]] void multiply_blocks(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
-#if defined(JUNO_PANELS)
-  return multiply_panels<F, kBlock>(p, first, last, scratch);
-#elif defined(JUNO_WIDE)
-  if constexpr (HasCells<F>) {
-    if (p.many()) multiply_tiles<F, kBlock>(p, first, last, scratch);
-    else multiply_strips<F, kBlock>(p, first, last, scratch);
-    return;
-  }
-#endif
+JUNO_BOTH void multiply_unpacked(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
   if (p.many()) multiply_many<F, kBlock>(p, first, last, scratch);
   else multiply_few<F, kBlock>(p, first, last, scratch);
+}
+
+template <class F, int kBlock>
+[[gnu::noinline]] void multiply_blocks(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
+#if defined(JUNO_PANELS)
+  if constexpr (HasRaw<F>) multiply_panels<F, kBlock>(p, first, last, scratch);
+  else multiply_unpacked<F, kBlock>(p, first, last, scratch);
+#else
+  multiply_unpacked<F, kBlock>(p, first, last, scratch);
+#endif
 }
 
 template <quant::IntegerFormat F>
@@ -202,9 +199,9 @@ void multiply(const Product& p, int64_t first, int64_t last, std::byte* scratch)
 // What the activations for a format are packed by.
 template <class F>
 constexpr FormatKernels kernels_of_format() {
-  FormatKernels k{F::gguf_id, false, has_cells<F>(), cell_of<F>(), 0, multiply<F>};
+  FormatKernels k{.gguf_id = F::gguf_id, .panels = false, .cell = 32, .times = 0, .multiply = multiply<F>};
 #if defined(JUNO_PANELS)
-  if constexpr (quant::IntegerFormat<F>) {
+  if constexpr (HasRaw<F>) {
     k.panels = true;
     k.cell = Raw<F>::cell;
     k.times = Raw<F>::minimum == Minimum::kOne ? 1 : -Raw<F>::offset;

@@ -27,14 +27,6 @@ struct PackedTile {
   const float* h;  // [k/16, kLanes]
 };
 
-// One row with its blocks in the order of few.h: step after step one of each group.
-struct Strip {
-  float* d;      // [8 steps], 0 where a group has no block left
-  int32_t* sum;  // [8 steps] of the block's q
-  int16_t* h;    // [k/16], in the order of k
-  int8_t* q;     // [8 steps, block]
-};
-
 JUNO_BOTH std::byte* packed_at(const Product& p, int item, int plane) {
   return p.packed + (static_cast<size_t>(item) * p.planes + plane) * p.packed_bytes();
 }
@@ -42,13 +34,6 @@ JUNO_BOTH PackedRow packed_row(const Product& p, int item, int plane) {
   const auto* d = reinterpret_cast<const float*>(packed_at(p, item, plane));
   const auto* q = reinterpret_cast<const int16_t*>(d + p.blocks());
   return {q, d, q + p.k};
-}
-JUNO_BOTH Strip strip(const Product& p, int item, int plane) {
-  auto* d = reinterpret_cast<float*>(packed_at(p, item, plane));
-  const int lanes = p.steps() * 8;
-  auto* sum = reinterpret_cast<int32_t*>(d + lanes);
-  auto* q = reinterpret_cast<int8_t*>(sum + lanes);
-  return {d, sum, reinterpret_cast<int16_t*>(q + lanes * p.block), q};
 }
 // A block of a row of activations as panels read it (Product::record_bytes): where its parts are.
 template <int kBlock, int kCell>
@@ -110,49 +95,6 @@ JUNO_BOTH void scatter(const Product& p, std::byte* tile, int lane, const int16_
   for (int64_t j = 0; j < p.k / 16; ++j) out[j * kLanes] = q ? static_cast<float>(sum16(q + 16 * j)) : 0.0f;
 }
 
-// Tokens side by side as many.h reads them. A lane without a token is made of zeros.
-struct ByteTile {
-  int8_t* q;   // [k/4, kLanes, 4]
-  float* d;    // [blocks, kLanes]
-  int32_t* h;  // [k/cell, kLanes]
-};
-JUNO_BOTH ByteTile byte_tile(const Product& p, int item, int plane) {
-  auto* q = reinterpret_cast<int8_t*>(packed_at(p, item, plane));
-  auto* d = reinterpret_cast<float*>(q + p.k * kLanes);
-  return {q, d, reinterpret_cast<int32_t*>(d + p.blocks() * kLanes)};
-}
-JUNO_BOTH void lay_lane(const Product& p, const ByteTile& to, int lane, const int16_t* q, const float* d) {
-  for (int64_t b = 0; b < p.blocks(); ++b) to.d[b * kLanes + lane] = q ? d[b] : 0.0f;
-  for (int64_t c = 0; c < p.k / p.cell; ++c) {
-    int sum = 0;
-    for (int i = 0; q && i < p.cell; ++i) sum += q[c * p.cell + i];
-    to.h[c * kLanes + lane] = sum;
-  }
-  for (int64_t i = 0; i < p.k / 4; ++i)
-    for (int j = 0; j < 4; ++j)
-      to.q[(i * kLanes + lane) * 4 + j] = q ? static_cast<int8_t>(q[i * 4 + j]) : int8_t{0};
-}
-
-// A row of q in the order of the steps.
-JUNO_BOTH void lay_strip(const Product& p, const Strip& to, const int16_t* q, const float* d) {
-  for (int64_t j = 0; j < p.k / 16; ++j) to.h[j] = static_cast<int16_t>(sum16(q + 16 * j));
-  for (int g = 0; g < 8; ++g) {
-    const int64_t begin = g * p.blocks() / 8, end = (g + 1) * p.blocks() / 8;
-    for (int step = 0; step < p.steps(); ++step) {
-      const int at = step * 8 + g;
-      const int64_t b = begin + step;
-      to.d[at] = b < end ? d[b] : 0.0f;
-      to.sum[at] = 0;
-      if (b < end) {
-        for (int j = 0; j < p.block / 16; ++j) to.sum[at] += to.h[b * (p.block / 16) + j];
-        for (int i = 0; i < p.block; ++i) to.q[at * p.block + i] = static_cast<int8_t>(q[b * p.block + i]);
-      } else {
-        for (int i = 0; i < p.block; ++i) to.q[at * p.block + i] = 0;
-      }
-    }
-  }
-}
-
 #if !defined(JUNO_QUANTISE)
 JUNO_BOTH uint32_t largest32(const float* x) { return bits_of(largest(x, 32)); }
 JUNO_BOTH void quantise32(const float* x, float r, int8_t* q) {
@@ -204,8 +146,7 @@ JUNO_BOTH void lay_records(const Product& p, int token, float* rest) {
     for (int64_t b = 0; b < p.blocks(); ++b) {
       lay_record(p, x + b * p.block, to);
       if (plane + 1 < p.planes) {
-        float d;
-        std::memcpy(&d, to + p.block, sizeof d);
+        const float d = float_at(to + p.block);
         const auto* q = reinterpret_cast<const int8_t*>(to);
         for (int64_t i = 0; i < p.block; ++i)
           rest[b * p.block + i] = fma(-d, static_cast<float>(q[i]), x[b * p.block + i]);
@@ -217,17 +158,11 @@ JUNO_BOTH void lay_records(const Product& p, int token, float* rest) {
 }
 
 JUNO_BOTH void lay_row(const Product& p, int item, int plane, const int16_t* q, const float* d) {
-  if (p.bytes) return lay_strip(p, strip(p, item, plane), q, d);
   auto* row_d = reinterpret_cast<float*>(packed_at(p, item, plane));
   auto* row_q = reinterpret_cast<int16_t*>(row_d + p.blocks());
   for (int64_t b = 0; b < p.blocks(); ++b) row_d[b] = d[b];
   for (int64_t i = 0; i < p.k; ++i) row_q[i] = q[i];
   for (int64_t j = 0; j < p.k / 16; ++j) row_q[p.k + j] = static_cast<int16_t>(sum16(q + 16 * j));
-}
-
-JUNO_BOTH void lay_column(const Product& p, int item, int plane, int lane, const int16_t* q, const float* d) {
-  if (p.bytes) lay_lane(p, byte_tile(p, item, plane), lane, q, d);
-  else scatter(p, packed_at(p, item, plane), lane, q, d);
 }
 
 void pack(const Product& p, int item, std::byte* scratch) {
@@ -240,7 +175,7 @@ void pack(const Product& p, int item, std::byte* scratch) {
     const float* x = p.x + token * p.k;
     for (int plane = 0; plane < p.planes; ++plane) {
       if (token >= p.tokens) {
-        lay_column(p, item, plane, lane, nullptr, nullptr);
+        scatter(p, packed_at(p, item, plane), lane, nullptr, nullptr);
         continue;
       }
       if (plane == 1) {
@@ -248,7 +183,7 @@ void pack(const Product& p, int item, std::byte* scratch) {
         x = rest;
       }
       quantise(x, p.k, p.block, q, d);
-      if (p.many()) lay_column(p, item, plane, lane, q, d);
+      if (p.many()) scatter(p, packed_at(p, item, plane), lane, q, d);
       else lay_row(p, item, plane, q, d);
     }
   }

@@ -2,7 +2,6 @@
 // A group of a panel of weight rows times a few rows of activations: the arithmetic of panel.h. Included by
 // the files of vec/ only.
 #pragma once
-#include "backend/cpu/vec/cells.h"
 #include "backend/cpu/vec/pack.h"
 #include "backend/cpu/vec/raw.h"
 #include "quant/dot.h"
@@ -155,7 +154,7 @@ template <class S, int kTokens>
     Floats s[kTokens];
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
-      std::memcpy(dx + t, x[t] + R::scale, sizeof(float));
+      dx[t] = float_at(x[t] + R::scale);
       if constexpr (kUnits > 1) s[t] = wide_mul(d, all_floats(dx[t]));
     }
     for (int unit = 0; unit < kUnits; ++unit) {

@@ -3,6 +3,9 @@
 // bits, as v/scale + offset; sub-scales and minima apart. Rows are turned before their bits are taken apart,
 // while they are few. Included by the files of vec/ only.
 #pragma once
+#include <concepts>
+#include <cstddef>
+
 #include "backend/cpu/vec/vocabulary.h"
 #include "quant/formats.h"
 
@@ -88,6 +91,32 @@ JUNO_BOTH void put_halves(RawRows w, int at, PanelBytes to, int first, Look&& lo
 
 template <class F>
 struct Raw;
+
+// Formats without one run on the general kernels of linear.h.
+template <class F>
+concept HasRaw = requires {
+  Raw<F>::cell;
+};
+
+// Formats that keep d as f16.
+template <class F>
+concept HalfScale = requires(const typename F::Block& b) {
+  { b.d } -> std::convertible_to<uint16_t>;
+};
+// Where d and the minimum are, side by side.
+template <quant::HasMin F>
+constexpr int scales_at() {
+  constexpr int at = offsetof(typename F::Block, d);
+  if constexpr (requires(typename F::Block b) { b.dmin; })
+    static_assert(offsetof(typename F::Block, dmin) == at + 2);
+  else static_assert(offsetof(typename F::Block, m) == at + 2);
+  return at;
+}
+template <quant::HasMin F>
+inline constexpr int kScales = scales_at<F>();
+// k-quants subtract their minimum.
+template <class F>
+inline constexpr bool kNegativeMinimum = F::block_size == 256;
 
 // Blocks of 32: a cell is a block; `fifths` are the dwords of fifth bits, gathered before.
 template <int kOffset, Minimum kMinimum, int kQ>

@@ -32,7 +32,7 @@ JUNO_BOTH void square_minimum(const Panel& w, const std::byte* x, int64_t stride
 #pragma GCC unroll 16
   for (int t = 0; t < kSquare; ++t) {
     own[t] = x + t * stride;
-    std::memcpy(dx + t, own[t] + R::scale, sizeof(float));
+    dx[t] = float_at(own[t] + R::scale);
   }
   panel_minimum<S, kSquare>(w, own, dx, acc);
 }
@@ -51,7 +51,7 @@ JUNO_BOTH void add_square(const Panel& w, const std::byte* x, int64_t stride, in
     if constexpr (S::offset && !S::scaled)
       for (int c = 0; c < S::unit / S::cell; ++c)
         sum = plus(sum, same_four(own + R::sums + 4 * (unit * (S::unit / S::cell) + c)));
-    acc[t] = wide_fma(wide_mul(d, same_float(own + R::scale)), to_floats(sum), acc[t]);
+    acc[t] = wide_fma(wide_mul(d, all_floats(float_at(own + R::scale))), to_floats(sum), acc[t]);
   }
 }
 

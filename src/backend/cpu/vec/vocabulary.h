@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words that the kernels are written in, of the instruction set that is compiled for. Lanes: sixteen
-// floats. Bytes, Ints, Floats, where JUNO_WIDE is defined: kPair weight rows side by side, 32 bytes or 8
-// numbers of each; a number of a row belongs to one of its eight groups.
+// floats. Bytes, Ints, Floats, where JUNO_PANELS is defined: 32 bits of each of kPanelRows weight rows.
 #pragma once
 #if defined(__AMX_INT8__)
 #include "backend/cpu/vec/isa_amx.h"
@@ -16,13 +15,3 @@
 #else
 #include "backend/cpu/vec/isa_baseline.h"
 #endif
-
-namespace juno::cpu {
-namespace {
-
-#if defined(JUNO_WIDE)
-inline constexpr int kWide = kPair * kGroupLanes;
-#endif
-
-}  // namespace
-}  // namespace juno::cpu

@@ -12,9 +12,17 @@ namespace {
 
 using juno::fma;  // of one number, beside those of Lanes
 
-inline constexpr int kGroupLanes = 8;  // the groups of a row
-
-using Rows = const uint8_t* const*;  // kPair pointers
+// Four bytes, a float, anywhere.
+JUNO_BOTH int32_t four_at(const void* p) {
+  int32_t four;
+  std::memcpy(&four, p, sizeof four);
+  return four;
+}
+JUNO_BOTH float float_at(const void* p) {
+  float x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
 
 }  // namespace
 }  // namespace juno::cpu
