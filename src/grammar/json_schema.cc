@@ -19,6 +19,36 @@ constexpr int kMaxRules = 100000;
 constexpr int kMaxValueDepth = 64;
 constexpr int kMaxNesting = 4000;  // what walks through values calls itself
 
+// Words by their beginnings.
+template <class Symbol>
+class Tree {
+ public:
+  struct Branch {
+    std::map<Symbol, size_t> next;
+    bool ends = false;  // a word ends here
+  };
+
+  // The branch of `symbol` after branch `at`; 0 is the empty word.
+  size_t next(size_t at, Symbol symbol) {
+    const auto [found, is_new] = branches_[at].next.try_emplace(symbol, branches_.size());
+    const size_t to = found->second;
+    if (is_new) branches_.emplace_back();
+    return to;
+  }
+  void end(size_t at) { branches_[at].ends = true; }
+
+  // node(branch, built) for each branch, after those that follow it; `built` is theirs, by branch.
+  template <class Node>
+  NodeId build(Node&& node) const {
+    std::vector<NodeId> built(branches_.size());
+    for (size_t i = branches_.size(); i-- > 0;) built[i] = node(branches_[i], built);
+    return built[0];
+  }
+
+ private:
+  std::vector<Branch> branches_{1};
+};
+
 class Compiler {
  public:
   explicit Compiler(const SchemaDocument& document) : document_(document) {}
@@ -139,31 +169,22 @@ class Compiler {
     for (Place& p : rest) p.without |= Place::kEnum | Place::kExpanded;
     std::optional<Automaton> others;
     if (parts.constrained || parts.types != kAllTypes) others = Compiler(document_).run(rest);
-    struct Branch {
-      std::map<char, size_t> next;
-      bool ends = false;
-    };
-    std::vector<Branch> tree(1);
+    Tree<char> tree;
     for (const Json& v : *parts.values) {
       if (depth(v, kMaxValueDepth) > kMaxValueDepth)
         refuse(false, "enum", parts.all[0].pointer, "has a value nested deeper than 64");
       const std::string text = v.dump();
       if (others && !Matcher(*others).matches(text)) continue;
       size_t at = 0;
-      for (char c : text) {
-        const auto [found, is_new] = tree[at].next.try_emplace(c, tree.size());
-        at = found->second;
-        if (is_new) tree.emplace_back();
-      }
-      tree[at].ends = true;
+      for (char c : text) at = tree.next(at, c);
+      tree.end(at);
     }
-    std::vector<NodeId> nodes(tree.size());
-    for (size_t i = tree.size(); i-- > 0;) {  // children come after their parents
-      nodes[i] = tree[i].ends ? to_.end() : to_.never();
-      for (const auto& [c, child] : tree[i].next)
-        nodes[i] = to_.either(to_.bytes(Bytes().set(static_cast<uint8_t>(c)), nodes[child]), nodes[i]);
-    }
-    return nodes[0];
+    return tree.build([&](const Tree<char>::Branch& branch, const std::vector<NodeId>& built) {
+      NodeId any = branch.ends ? to_.end() : to_.never();
+      for (const auto& [c, child] : branch.next)
+        any = to_.either(to_.bytes(Bytes().set(static_cast<uint8_t>(c)), built[child]), any);
+      return any;
+    });
   }
 
   NodeId string(const Parts& parts) {
@@ -232,33 +253,24 @@ class Compiler {
     const NodeId after = to_.literal("\":", blanks(to_.call(rule_of(parts.additional), to_.end())));
     const auto character = [&](NodeId next) { return to_.call(any_char(), next); };
     const NodeId anything = to_.repeat(character, 0, kUnlimited, after);
-    struct Branch {
-      std::map<uint32_t, size_t> next;
-      bool ends = false;
-    };
-    std::vector<Branch> tree(1);
+    Tree<uint32_t> names;
     for (const auto& [name, places] : parts.properties) {
       size_t at = 0;
-      for (Cursor in(name); !in.done();) {
-        const auto [found, is_new] = tree[at].next.try_emplace(in.character(), tree.size());
-        at = found->second;
-        if (is_new) tree.emplace_back();
-      }
-      tree[at].ends = true;
+      for (Cursor in(name); !in.done();) at = names.next(at, in.character());
+      names.end(at);
     }
-    std::vector<NodeId> nodes(tree.size());
-    for (size_t i = tree.size(); i-- > 0;) {
+    const NodeId key = names.build([&](const Tree<uint32_t>::Branch& branch,
+                                       const std::vector<NodeId>& built) {
       Ranges taken;
-      nodes[i] = tree[i].ends ? to_.never() : after;
-      for (const auto& [c, child] : tree[i].next) {
+      NodeId any = branch.ends ? to_.never() : after;
+      for (const auto& [c, child] : branch.next) {
         taken.emplace_back(c, c);
-        nodes[i] = to_.either(json_char(to_, {{c, c}}, nodes[child]), nodes[i]);
+        any = to_.either(json_char(to_, {{c, c}}, built[child]), any);
       }
-      nodes[i] = to_.either(taken.empty() ? character(anything) : json_char(to_, all_but(taken), anything),
-                            nodes[i]);
-    }
+      return to_.either(taken.empty() ? character(anything) : json_char(to_, all_but(taken), anything), any);
+    });
     const int rule = to_.add_rule();
-    to_.define(rule, to_.literal("\"", nodes[0]));
+    to_.define(rule, to_.literal("\"", key));
     return rule;
   }
 
@@ -311,7 +323,5 @@ Automaton compile_json_schema(std::string_view text) {
   const SchemaDocument document(root);
   return Compiler(document).run({document.root()});
 }
-
-Automaton any_json(bool object) { return compile_json_schema(object ? R"({"type":"object"})" : "true"); }
 
 }  // namespace juno::grammar

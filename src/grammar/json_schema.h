@@ -12,7 +12,4 @@ namespace juno::grammar {
 // Throws Fault with keyword and JSON pointer. `schema` is JSON text.
 Automaton compile_json_schema(std::string_view schema);
 
-// Any JSON value, or with `object` any JSON object.
-Automaton any_json(bool object);
-
 }  // namespace juno::grammar

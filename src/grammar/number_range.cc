@@ -15,6 +15,10 @@ Bytes digits(int first, int last) {
   return set;
 }
 
+NodeId some_digits(Builder& to, int32_t min, int32_t max, NodeId next) {
+  return to.repeat([&](NodeId then) { return to.bytes(digits(0, 9), then); }, min, max, next);
+}
+
 int compare_magnitudes(const Decimal& a, const Decimal& b) {
   if (a.whole.size() != b.whole.size()) return a.whole.size() < b.whole.size() ? -1 : 1;
   if (const int c = a.whole.compare(b.whole)) return c;
@@ -61,7 +65,13 @@ Bound to_integer(const Bound& bound, bool upward) {
 class Magnitudes {
  public:
   Magnitudes(Builder& to, const Bound& low, const std::optional<Bound>& high, bool integers, NodeId next)
-      : to_(to), low_(low), high_(high), integers_(integers), next_(next) {}
+      : to_(to),
+        low_(low),
+        high_(high),
+        integers_(integers),
+        next_(next),
+        low_digits_(low.at.whole + low.at.fraction),
+        high_digits_(high ? high->at.whole + high->at.fraction : "") {}
 
   NodeId build() {
     const size_t shortest = low_.at.whole.size();
@@ -70,13 +80,10 @@ class Magnitudes {
     for (size_t n = shortest; n <= longest; ++n) {
       whole_ = n;
       memo_.clear();
-      low_digits_ = low_.at.whole + low_.at.fraction;
-      high_digits_ = high_ ? high_->at.whole + high_->at.fraction : "";
       all = to_.either(at(0, n == shortest, high_ && n == longest), all);
     }
     if (high_) return all;
-    const NodeId rest = to_.repeat([&](NodeId then) { return to_.bytes(digits(0, 9), then); },
-                                   static_cast<int32_t>(shortest), kUnlimited, fraction_or_end());
+    const NodeId rest = some_digits(to_, static_cast<int32_t>(shortest), kUnlimited, fraction_or_end());
     return to_.either(to_.bytes(digits(1, 9), rest), all);
   }
 
@@ -96,8 +103,7 @@ class Magnitudes {
 
   NodeId fraction_or_end() {
     if (integers_) return next_;
-    const auto one = [&](NodeId then) { return to_.bytes(digits(0, 9), then); };
-    return to_.either(next_, to_.literal(".", to_.repeat(one, 1, kUnlimited, next_)));
+    return to_.either(next_, to_.literal(".", some_digits(to_, 1, kUnlimited, next_)));
   }
 
   NodeId at(size_t position, bool low, bool high) {
@@ -114,9 +120,7 @@ class Magnitudes {
 
   // Digits of the fraction after those of the bounds that still hold.
   NodeId tail(bool low, bool high) {
-    const auto any = [&](NodeId next) {
-      return to_.repeat([&](NodeId then) { return to_.bytes(digits(0, 9), then); }, 0, kUnlimited, next);
-    };
+    const auto any = [&](NodeId next) { return some_digits(to_, 0, kUnlimited, next); };
     const auto zeros = [&](NodeId next) {
       return to_.repeat([&](NodeId then) { return to_.literal("0", then); }, 0, kUnlimited, next);
     };
@@ -154,21 +158,20 @@ class Magnitudes {
   const std::optional<Bound> high_;
   const bool integers_;
   const NodeId next_;
+  const std::string low_digits_, high_digits_;
   size_t whole_ = 0;  // digits before the point
-  std::string low_digits_, high_digits_;
   std::map<Key, NodeId> memo_;
 };
 
 NodeId any_number(Builder& to, bool integers, NodeId next) {
-  const auto one = [&](NodeId then) { return to.bytes(digits(0, 9), then); };
   if (!integers) {
-    const auto sign = to.either(to.bytes(Bytes().set('+').set('-'), to.repeat(one, 1, 3, next)),
-                                to.repeat(one, 1, 3, next));
+    const NodeId power = some_digits(to, 1, 3, next);
+    const NodeId sign = to.either(to.bytes(Bytes().set('+').set('-'), power), power);
     const NodeId exponent = to.either(next, to.bytes(Bytes().set('e').set('E'), sign));
-    next = to.either(exponent, to.literal(".", to.repeat(one, 1, kUnlimited, exponent)));
+    next = to.either(exponent, to.literal(".", some_digits(to, 1, kUnlimited, exponent)));
   }
   const NodeId magnitude =
-      to.either(to.literal("0", next), to.bytes(digits(1, 9), to.repeat(one, 0, kUnlimited, next)));
+      to.either(to.literal("0", next), to.bytes(digits(1, 9), some_digits(to, 0, kUnlimited, next)));
   return to.either(magnitude, to.literal("-", magnitude));
 }
 
