@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "base/utf8.h"
 #include "gguf/text.h"
 
 namespace juno::gguf {

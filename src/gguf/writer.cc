@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/utf8.h"
 #include "gguf/reader.h"
 #include "gguf/text.h"
 #include "gguf/types.h"

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/utf8.h"
+
 namespace juno::grammar {
 namespace {
 
@@ -15,13 +17,10 @@ Bytes byte_range(uint32_t first, uint32_t last) {
   return set;
 }
 
-int encode(uint32_t c, uint8_t* to) {
-  if (c < 0x80) return to[0] = static_cast<uint8_t>(c), 1;
-  const int length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-  for (int i = length - 1; i > 0; --i, c >>= 6) to[i] = static_cast<uint8_t>(0x80 | (c & 0x3f));
-  constexpr uint8_t kLead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-  to[0] = static_cast<uint8_t>(kLead[length] | c);
-  return length;
+std::string encoded(uint32_t c) {
+  std::string bytes;
+  append_utf8(bytes, c);
+  return bytes;
 }
 
 // Characters first … last, whose encodings are equally long.
@@ -33,11 +32,10 @@ NodeId sequences(Builder& to, uint32_t first, uint32_t last, NodeId next) {
     while (block < 0x40000 && first % (block * 64) == 0 && first + block * 64 - 1 <= last) block *= 64;
     uint32_t until = std::min(last, first | (block * 64 - 1));  // vary the next byte, too, where it fits
     until = first + (until - first + 1) / block * block - 1;
-    uint8_t low[4], high[4];
-    const int length = encode(first, low);
-    encode(until, high);
+    const std::string low = encoded(first), high = encoded(until);
     NodeId run = next;
-    for (int i = length; i-- > 0;) run = to.bytes(byte_range(low[i], high[i]), run);
+    for (size_t i = low.size(); i-- > 0;)
+      run = to.bytes(byte_range(static_cast<uint8_t>(low[i]), static_cast<uint8_t>(high[i])), run);
     all = to.either(run, all);
     first = until + 1;
   }

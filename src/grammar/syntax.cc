@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/utf8.h"
+
 namespace juno::grammar {
 
 NodeId build(Builder& to, const Alternatives& alternatives, const Spell& spell, NodeId next) {
@@ -34,15 +36,11 @@ bool Cursor::accept(std::string_view word) {
 }
 
 uint32_t Cursor::character() {
-  const auto first = static_cast<uint8_t>(text_[at_]);
-  const int length = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  uint32_t c = length == 1 ? first : first & (0x7f >> length);
-  for (int i = 1; i < length; ++i) {
-    if (at_ + i >= text_.size() || (text_[at_ + i] & 0xc0) != 0x80) return static_cast<uint8_t>(text_[at_++]);
-    c = c << 6 | (text_[at_ + i] & 0x3f);
-  }
-  at_ += length;
-  return c;
+  const Char c = first_char(text_.substr(at_));
+  const bool valid = c.state == Char::State::kValid;
+  const uint32_t code = valid ? c.code : static_cast<uint8_t>(text_[at_]);
+  at_ += valid ? c.size : 1;
+  return code;
 }
 
 std::optional<uint32_t> Cursor::hexadecimal(int digits) {

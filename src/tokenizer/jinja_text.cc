@@ -76,35 +76,6 @@ uint32_t code_point(std::string_view c) {
   return first < 0x80 ? first : 0xDC00u + first;  // a stray byte, where Python puts it
 }
 
-void append_utf8(std::string& out, uint32_t c) {
-  auto tail = [&](int shift) { out += static_cast<char>(0x80 | (c >> shift & 0x3F)); };
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xC0 | c >> 6);
-    tail(0);
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xE0 | c >> 12);
-    tail(6), tail(0);
-  } else {
-    out += static_cast<char>(0xF0 | c >> 18);
-    tail(12), tail(6), tail(0);
-  }
-}
-
-bool is_utf8(std::string_view s) {
-  for (size_t at = 0; at < s.size();) {
-    size_t n = char_bytes(s, at);
-    if (n == 1 && static_cast<unsigned char>(s[at]) >= 0x80) return false;
-    if (n >= 3) {
-      uint32_t c = code_point(s.substr(at, n));
-      if (c < (n == 3 ? 0x800u : 0x10000u) || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return false;
-    }
-    at += n;
-  }
-  return true;
-}
-
 namespace {
 
 struct Span {

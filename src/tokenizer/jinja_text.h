@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
+
 namespace juno::tokenizer::jinja {
 
 // UTF-8 bytes plus the ranges that are not to be trusted: sorted, disjoint, never touching.
@@ -41,8 +43,6 @@ size_t char_count(std::string_view s);
 // The byte offsets of all characters and, last, the size.
 std::vector<size_t> char_offsets(std::string_view s);
 uint32_t code_point(std::string_view one_char);
-void append_utf8(std::string& out, uint32_t code);
-bool is_utf8(std::string_view s);
 
 // Character classes and case as Python's str has them (simple mappings; ß becomes SS).
 bool is_space(uint32_t code);

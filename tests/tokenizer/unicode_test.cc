@@ -6,22 +6,6 @@
 namespace juno::tokenizer {
 namespace {
 
-TEST(Unicode, EveryCodePointIsReadAsItWasWritten) {
-  for (char32_t code = 0; code < 0x110000; ++code) {
-    std::string text;
-    append_utf8(text, code);
-    const Char c = first_char(text);
-    const bool surrogate = code >= 0xD800 && code < 0xE000;
-    ASSERT_EQ(c.state == Char::State::kValid, !surrogate) << std::hex << static_cast<uint32_t>(code);
-    if (surrogate) continue;
-    ASSERT_EQ(c.code, code);
-    ASSERT_EQ(c.size, text.size());
-    text.pop_back();
-    if (text.empty()) continue;
-    ASSERT_EQ(first_char(text).state, Char::State::kCut);
-  }
-}
-
 TEST(Unicode, ClassesAreThoseOfTheStandard) {
   EXPECT_EQ(class_of('A'), Class::kUpper);
   EXPECT_EQ(class_of(0x01C5), Class::kUpper);  // a title-case letter
