@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -92,6 +93,9 @@ std::optional<Json> divergence(const GateAnswer& expected, const GateAnswer& got
   return {};
 }
 
+// Reports travel: folders of this machine stay here.
+std::string file_part(const std::string& path) { return std::filesystem::path(path).filename(); }
+
 class Gate {
  public:
   Gate(const SessionOptions& session, const GateOptions& how)
@@ -132,7 +136,7 @@ class Gate {
   void describe() {
     Json model = file_hash(session_);
     const gguf::Reader file = open_file(session_);
-    model["path"] = file.name();
+    model["name"] = file_part(file.name());
     model["bytes"] = file.file_bytes();
     Json modes = Json::array();
     for (const GateMode& m : work_.modes)
@@ -148,7 +152,7 @@ class Gate {
          {{"cpu", cpu_model()}, {"processors", cpu_limits().affinity}, {"memory", host_memory().total}}},
         {"model", std::move(model)},
         {"prompts",
-         {{"name", how_.prompts_name},
+         {{"name", file_part(how_.prompts_name)},
           {"sha256", prompts_sha256(how_.prompts)},
           {"count", work_.prompts.size()}}},
         {"settings",

@@ -111,7 +111,7 @@ Result<std::vector<std::string>> verify_gate(const std::string& text, const std:
       try {
         for (const std::string& reason : Verifier(report, expected).run())
           reasons.push_back(several ? fmt::format("{} of {}: {}", report.at("kind").get<std::string>(),
-                                                  report.at("model").at("path").get<std::string>(), reason)
+                                                  report.at("model").at("name").get<std::string>(), reason)
                                     : reason);
       } catch (const Json::exception& e) {
         fail(Code::kBadData, "[api] {} is not a whole report of juno gate: {}", name, e.what());

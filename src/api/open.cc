@@ -69,12 +69,13 @@ Opened open_parts(const SessionOptions& options) {
   if (options.chunk < 0) fail(Code::kUsage, "[api] a chunk of {} tokens: at least 1", options.chunk);
   Opened parts;
   gguf::Reader file = open_file(options);
-  const int64_t trained = take(model::check_model(file, 0, Log{})).trained_context;
-  const int64_t context = options.context > 0 ? options.context : std::min(trained, kDefaultContext);
+  const model::Config config = take(model::check_model(file, std::max<int64_t>(options.context, 0), Log{}));
+  const int64_t context =
+      options.context > 0 ? options.context : std::min<int64_t>(config.trained_context, kDefaultContext);
   const Log log = named(options.log, file.name());
   parts.tokenizer = std::make_unique<tokenizer::Tokenizer>(
       take(named(tokenizer::Tokenizer::load(file.metadata(), log), file.name())));
-  Placement placement = place(file, context, options);
+  Placement placement = place(file, config.layers, context, options);
   parts.executors = std::move(placement.executors);
   parts.stages = std::move(placement.stages);
   parts.estimates = std::move(placement.estimates);

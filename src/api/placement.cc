@@ -61,12 +61,8 @@ std::string gigabytes(uint64_t bytes) { return fmt::format("{:.2f} GB", static_c
 
 class Placer {
  public:
-  Placer(gguf::Reader& file, int64_t context, const SessionOptions& options)
-      : file_(file), options_(options) {
-    const model::Config config = take(model::check_model(file, context, Log{}));
-    layers_ = config.layers;
-    context_ = context;
-  }
+  Placer(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options)
+      : file_(file), options_(options), context_(context), layers_(layers) {}
 
   Placement run() {
     const std::string card = card_name();
@@ -187,18 +183,16 @@ class Placer {
       const int middle = (fits + over) / 2;
       (try_layers(middle) ? fits : over) = middle;
     }
-    if (fits > 0) {
-      try_layers(fits);
-    } else if (options_.backend != "auto") {
+    if (fits > 0) return;  // the last that fitted is kept
+    if (options_.backend != "auto") {
       placement_.stages.clear();
       try_layers(1);
       refuse();
-    } else {
-      ops::Executor& card = *placement_.executors.front();
-      none_fits_ = fmt::format("no layer fits on {}, of which {} are free", shown(card),
-                               gigabytes(card.device().memory()->free));
-      try_layers(0);
     }
+    ops::Executor& card = *placement_.executors.front();
+    none_fits_ = fmt::format("no layer fits on {}, of which {} are free", shown(card),
+                             gigabytes(card.device().memory()->free));
+    try_layers(0);
   }
 
   int number(const std::string& text) const {
@@ -247,8 +241,8 @@ class Placer {
 
   gguf::Reader& file_;
   const SessionOptions& options_;
-  int64_t context_ = 0;
-  int layers_ = 0;
+  const int64_t context_;
+  const int layers_;
   std::unique_ptr<ops::Executor> first_;  // card, where it had to be opened to choose it
   size_t cards_ = 0;
   std::string none_fits_;
@@ -257,8 +251,8 @@ class Placer {
 
 }  // namespace
 
-Placement place(gguf::Reader& file, int64_t context, const SessionOptions& options) {
-  return Placer(file, context, options).run();
+Placement place(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options) {
+  return Placer(file, layers, context, options).run();
 }
 
 std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage> stages,

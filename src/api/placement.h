@@ -33,8 +33,9 @@ inline constexpr uint64_t kCardSpare = uint64_t{256} << 20;
 
 // Opens what the options ask for and spreads the layers: backend "auto" tries the cards and says in one line
 // what it took and why. Fails with kDevice where a device that was asked for cannot be used, or the memory
-// that is needed exceeds what is free (both numbers). `file` is handed back as it was.
-Placement place(gguf::Reader& file, int64_t context, const SessionOptions& options);
+// that is needed exceeds what is free (both numbers). `file`, which has so many layers, is handed back as it
+// was.
+Placement place(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options);
 
 // What these stages would take.
 std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage> stages,
