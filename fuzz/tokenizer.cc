@@ -43,7 +43,7 @@ std::vector<std::string> byte_spellings(bool sentence_piece) {
     if (sentence_piece) {
       all[b] = std::string("<0x") + "0123456789ABCDEF"[b / 16] + "0123456789ABCDEF"[b % 16] + ">";
     } else {
-      juno::tokenizer::append_utf8(all[b], visible ? static_cast<char32_t>(b) : next++);
+      juno::append_utf8(all[b], visible ? static_cast<char32_t>(b) : next++);
     }
   }
   return all;
@@ -90,7 +90,7 @@ void check(const Tokenizer& tokenizer, std::string_view text, bool exact) {
     require(tokenizer.piece(id).size() > 0);
     require(!tokenizer.is_control(id) || (tokenizer.special().unk && id == *tokenizer.special().unk));
     const std::string part = decoder.push(id);
-    require(juno::tokenizer::is_utf8(part));
+    require(juno::is_utf8(part));
     streamed += part;
   }
   const std::string bytes = tokenizer.decode(ids);
