@@ -16,10 +16,12 @@ namespace juno {
 enum class Code : int {
   kFailed = 1,
   kUsage = 2,
-  kBadData = 65,  // a file or request whose content is wrong
-  kNoInput = 66,  // no such file, or one that cannot be read
-  kDevice = 69,   // a device that was asked for cannot be used
-  kConfig = 78,   // the model has no chat template and none was given
+  kBadData = 65,   // a file or request whose content is wrong
+  kNoInput = 66,   // no such file, or one that cannot be read
+  kDevice = 69,    // a device that was asked for cannot be used
+  kNotFound = 72,  // a name that nothing answers to: a model, a session
+  kBusy = 75,      // no room now; later there may be
+  kConfig = 78,    // the model has no chat template and none was given
   kInterrupted = 130,
 };
 

@@ -13,6 +13,8 @@ namespace juno::engine {
 
 using SequenceId = int64_t;
 
+enum class Priority : uint8_t { kHigh, kNormal, kLow };
+
 enum class FinishReason : uint8_t { kStop, kLength, kCancelled, kError };
 
 struct Token {
