@@ -49,9 +49,13 @@ void Service::Parts::check(const Work& w) const {
 }
 
 Result<Service::Ticket> Service::submit(Work work, std::shared_ptr<Listener> listener) {
-  return guard([&] {
+  return guard([&]() -> Ticket {
     parts_->check(work);
-    return parts_->loop.add(std::make_shared<Job>(std::move(work), std::move(listener), tokenizer()));
+    try {
+      return parts_->loop.add(std::make_shared<Job>(std::move(work), std::move(listener), tokenizer()));
+    } catch (const std::bad_alloc&) {
+      throw out_of_memory();
+    }
   });
 }
 

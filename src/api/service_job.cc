@@ -10,9 +10,6 @@
 namespace juno::api {
 namespace {
 
-// Short enough to be said without taking memory.
-Error out_of_memory() { return Error(Code::kBusy, "out of memory"); }
-
 double seconds(Job::Clock::time_point from, Job::Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }

@@ -11,6 +11,9 @@
 
 namespace juno::api {
 
+// Short enough to be said without taking memory.
+inline Error out_of_memory() { return Error(Code::kBusy, "out of memory"); }
+
 // Of all requests so far; written by the service's thread, read by any.
 struct Tally {
   std::atomic<int64_t> prompt_tokens = 0, cached_tokens = 0, new_tokens = 0;

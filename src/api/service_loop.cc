@@ -89,8 +89,16 @@ bool Loop::receive() {
   return !over;
 }
 
+Result<bool> Loop::stepped() {
+  try {
+    return opened_->engine->step();
+  } catch (const std::exception&) {
+    return tl::unexpected(out_of_memory());
+  }
+}
+
 void Loop::step() {
-  const Result<bool> more = guard([&] { return take(opened_->engine->step()); });
+  const Result<bool> more = stepped();
   if (!more) {
     for (const auto& job : live_) job->fail(more.error());  // those who have not heard of it
   } else if (!*more) {

@@ -36,6 +36,7 @@ class Loop {
 
   void run(const SessionOptions& options, std::promise<void> loaded);
   bool receive();
+  Result<bool> stepped();
   void step();
   void settle();
 

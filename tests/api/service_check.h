@@ -49,6 +49,10 @@ class Heard : public Listener {
     EXPECT_TRUE(ended) << "the request never ended";
     return outcome_.value_or(Outcome{});
   }
+  void wait_for_end() {  // takes no memory
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::minutes(2), [&] { return outcome_.has_value(); });
+  }
   // Until the first text has come.
   void wait_for_text() {
     std::unique_lock lock(mutex_);
