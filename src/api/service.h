@@ -21,11 +21,7 @@ namespace juno::api {
 
 using engine::Priority;
 
-// A token that was picked, or could have been.
-struct Scored {
-  int32_t id = 0;
-  float logprob = 0;
-};
+using engine::Scored;  // a token that was picked, or could have been, and its logarithm of probability
 
 struct TokenScore : Scored {
   std::vector<Scored> top;  // most probable first
@@ -89,6 +85,8 @@ struct Work {
 struct EmbeddingWork {
   std::vector<std::vector<int32_t>> inputs;
   std::string pooling;  // mean, cls or last; "": the model's
+  Priority priority = Priority::kNormal;
+  std::string tenant;
 };
 
 struct ServiceOptions {
