@@ -102,8 +102,6 @@ struct Transport::Parts {
     local = acceptor.local_endpoint();
     const std::string host = local.address().to_string();
     address = fmt::format("{}:{}", local.address().is_v6() ? "[" + host + "]" : host, local.port());
-    accept();
-    for (int i = 0; i < how.io_threads; ++i) threads.emplace_back([this] { run(); });
   }
 
   void run() {
@@ -168,6 +166,21 @@ Transport::~Transport() { stop(); }
 Result<std::unique_ptr<Transport>> Transport::open(const Listen& how, Front& front) {
   return guard(
       [&] { return std::unique_ptr<Transport>(new Transport(std::make_unique<Parts>(how, front))); });
+}
+
+Result<void> Transport::check(const Listen& how, const std::string& public_fault) {
+  return guard([&] {
+    asio::io_context io;
+    const auto address = resolve(io, how).address();
+    if (!public_fault.empty() && !is_loopback(address))
+      fail(Code::kConfig, "[server] --host {}: {}", how.host, public_fault);
+    if (how.tls) tls_context(*how.tls);
+  });
+}
+
+void Transport::start() {
+  parts_->accept();
+  for (int i = 0; i < parts_->how.io_threads; ++i) parts_->threads.emplace_back([this] { parts_->run(); });
 }
 
 void Transport::stop() {

@@ -71,9 +71,14 @@ class Front {
 
 class Transport {
  public:
-  // Listens at once. kUsage for an address that cannot be had, kNoInput and kConfig for certificates.
+  // Whether open() can be expected to work: kUsage for a host that is none, kConfig for certificates, and for
+  // an address that other machines can reach when there is a reason, public_fault, why it must not be that.
+  static Result<void> check(const Listen& how, const std::string& public_fault);
+  // Connections wait until start(). kUsage for an address that cannot be had.
   static Result<std::unique_ptr<Transport>> open(const Listen& how, Front& front);
   ~Transport();
+
+  void start();
 
   const std::string& address() const;  // "127.0.0.1:8080", "[::1]:8080"
   uint16_t port() const;
