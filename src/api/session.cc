@@ -9,6 +9,7 @@
 
 #include "api/open.h"
 #include "base/fp_env.h"
+#include "engine/guide.h"
 #include "engine/reply_text.h"
 
 namespace juno::api {
@@ -82,6 +83,8 @@ void add(Stats& total, const Stats& s) {
 
 struct Session::Parts : Opened {
   explicit Parts(Opened&& opened) : Opened(std::move(opened)) {}
+
+  engine::Guides guides{*tokenizer};
   Stats total;
 };
 
@@ -158,6 +161,7 @@ Result<Reply> Session::generate(std::vector<int32_t> ids, const Generation& how,
                     .max_tokens = how.max_tokens,
                     .sampling = how.sampling,
                     .stop_ids = {ends.begin(), ends.end()}};
+    if (how.grammar) request.grammar = parts_->guides.begin(how.grammar);
     request.on_token = [&](const Token& token) {
       if (token.position == prompt) meter.first_token();
       reply.ids.push_back(token.id);

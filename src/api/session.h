@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/grammar.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/recorder.h"
@@ -72,6 +73,7 @@ struct Generation {
   SamplingParams sampling;
   int64_t max_tokens = -1;  // -1: to the context's end
   std::vector<std::string> stop;
+  Grammar grammar;  // the reply is held to it; null: to nothing
 };
 
 struct Stats {

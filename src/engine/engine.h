@@ -78,8 +78,11 @@ class Engine {
   void validate(const Request& request) const;
   void tidy();
   void advance(const Piece& piece);
+  Result<void> run(std::span<const Piece> pieces, bool hidden);
   void receive(int row);
+  Pick pick(Sequence& s, const Row& row, std::span<const float> logits);
   void accept(Sequence& s, const Row& row, const Pick& pick);
+  void follow(Sequence& s, Guide& guide);
   void conclude(const Piece& piece);
   void free_followers(const Sequence& leader);
   Result<bool> abandon(Error error);
@@ -93,6 +96,7 @@ class Engine {
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Sampler> sampler_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
+  std::vector<Piece> pieces_;      // of the step that give logits, or of those that give hidden states
   std::span<const int32_t> best_;  // of the step's rows, where the backend found them
   SequenceId last_id_ = 0;
   Counters ended_;  // tokens of the sequences that have ended

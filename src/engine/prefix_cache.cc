@@ -19,10 +19,11 @@ std::span<const int32_t> page_of(std::span<const int32_t> tokens, size_t index) 
 }
 
 // The tokens of a sequence that need not be computed if they are known: the last one does, and each whose
-// logits are wanted.
+// logits or hidden state is wanted.
 std::span<const int32_t> reusable(const Sequence& s) {
   const Request& r = s.request;
   auto most = static_cast<int64_t>(s.tokens.size()) - 1;
+  if (r.on_hidden) most = std::min(most, s.next_hidden);
   if (r.reuse >= 0) most = std::min(most, r.reuse);
   if (s.next_logits < r.logits_at.size()) most = std::min(most, r.logits_at[s.next_logits]);
   return std::span(s.tokens).first(static_cast<size_t>(most));
