@@ -61,8 +61,9 @@ std::string gigabytes(uint64_t bytes) { return fmt::format("{:.2f} GB", static_c
 
 class Placer {
  public:
-  Placer(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options)
-      : file_(file), options_(options), context_(context), layers_(layers) {}
+  Placer(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options,
+         const Capacity& capacity)
+      : file_(file), options_(options), capacity_(capacity), context_(context), layers_(layers) {}
 
   Placement run() {
     const std::string card = card_name();
@@ -99,8 +100,10 @@ class Placer {
     const bool card = std::ranges::any_of(
         stages, [](const model::Stage& s) { return s.ops->device().memory().has_value(); });
     const int chunk = options_.chunk > 0 ? options_.chunk : card ? kCardChunk : kChunk;
-    return {
-        .context = context_, .chunk = static_cast<int>(std::min<int64_t>(chunk, context_)), .sequences = 1};
+    const int sequences = capacity_.sequences;
+    return {.context = context_,
+            .chunk = std::max(static_cast<int>(std::min<int64_t>(chunk, context_)), sequences),
+            .sequences = sequences};
   }
 
   Placement on_one(const std::string& name) {
@@ -241,6 +244,7 @@ class Placer {
 
   gguf::Reader& file_;
   const SessionOptions& options_;
+  const Capacity capacity_;
   const int64_t context_;
   const int layers_;
   std::unique_ptr<ops::Executor> first_;  // card, where it had to be opened to choose it
@@ -251,8 +255,9 @@ class Placer {
 
 }  // namespace
 
-Placement place(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options) {
-  return Placer(file, layers, context, options).run();
+Placement place(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options,
+                const Capacity& capacity) {
+  return Placer(file, layers, context, options, capacity).run();
 }
 
 std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage> stages,

@@ -20,6 +20,13 @@ struct Estimate {
   uint64_t total() const { return weights + kv + work; }
 };
 
+// Of an engine: how much it works on at once.
+struct Capacity {
+  int sequences = 1;
+  int64_t positions = 0;    // of keys and values, of all sequences; 0: a full context for each
+  uint64_t host_bytes = 0;  // that it may take of the host; 0: not looked at
+};
+
 struct Placement {
   std::vector<std::unique_ptr<ops::Executor>> executors;
   std::vector<model::Stage> stages;  // each with an executor of the list
@@ -35,7 +42,8 @@ inline constexpr uint64_t kCardSpare = uint64_t{256} << 20;
 // what it took and why. Fails with kDevice where a device that was asked for cannot be used, or the memory
 // that is needed exceeds what is free (both numbers). `file`, which has so many layers, is handed back as it
 // was.
-Placement place(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options);
+Placement place(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options,
+                const Capacity& capacity);
 
 // What these stages would take.
 std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage> stages,

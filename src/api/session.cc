@@ -9,6 +9,7 @@
 
 #include "api/open.h"
 #include "base/fp_env.h"
+#include "engine/guide.h"
 #include "engine/reply_text.h"
 
 namespace juno::api {
@@ -95,6 +96,7 @@ struct Session::Parts : Opened {
     return prefix;
   }
 
+  engine::Guides guides{*tokenizer};
   engine::Prefix kept;
   Stats total;
 };
@@ -176,6 +178,7 @@ Result<Reply> Session::generate(std::vector<int32_t> ids, const Generation& how,
                     .max_tokens = how.max_tokens,
                     .sampling = how.sampling,
                     .stop_ids = {ends.begin(), ends.end()}};
+    if (how.grammar) request.grammar = parts_->guides.begin(how.grammar);
     request.prefix = parts_->reuse(request.prompt);
     request.keep_prefix = true;
     request.on_token = [&](const Token& token) {

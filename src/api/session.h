@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/grammar.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/recorder.h"
@@ -49,6 +50,7 @@ struct Info {
   std::string path, name, architecture, quant;  // quant: the type that most weight bytes have, as in "Q8_0"
   int64_t parameters = 0;
   uint64_t file_bytes = 0, weight_bytes = 0, kv_bytes = 0;
+  uint64_t host_bytes = 0;  // that it was to take of the host: weights, also those in the file, cache, work
   int64_t context = 0, trained_context = 0;
   int32_t vocab = 0;
   int layers = 0;
@@ -72,6 +74,7 @@ struct Generation {
   SamplingParams sampling;
   int64_t max_tokens = -1;  // -1: to the context's end
   std::vector<std::string> stop;
+  Grammar grammar;  // the reply is held to it; null: to nothing
 };
 
 struct Stats {

@@ -32,9 +32,19 @@ bool wants_logits(const Row& row) {
          ((r.every_logits && samples(row)) || std::binary_search(at.begin(), at.end(), row.position));
 }
 
+bool bans_ends(const Sequence& s) {
+  return s.request.ignore_end || s.finish.new_tokens < s.request.min_tokens;
+}
+
 // Whether all that is wanted of a row's logits is where the greatest of them stands.
 bool needs_only_the_best(const Row& row) {
-  return samples(row) && !wants_logits(row) && plain_greedy(row.piece.sequence->request.sampling);
+  const Sequence& s = *row.piece.sequence;
+  return samples(row) && !wants_logits(row) && plain_greedy(s.request.sampling) && !s.request.grammar &&
+         !bans_ends(s);
+}
+
+bool ends(const Sequence& s, int32_t id) {
+  return std::ranges::find(s.request.stop_ids, id) != s.request.stop_ids.end();
 }
 
 }  // namespace
@@ -106,6 +116,7 @@ void Engine::validate(const Request& r) const {
     if (id < 0 || id >= rows_) fail(Code::kBadData, "[engine] token {} is none of the model's {}", id, rows_);
   }
   take(engine::validate(r.sampling, options_.vocab));
+  if (r.min_tokens < 0) fail(Code::kUsage, "[engine] min_tokens is {}, it must be 0 or more", r.min_tokens);
   const auto& cached = r.prefix.ids;
   if (!cached.empty() &&
       (cached.size() >= r.prompt.size() || !std::equal(cached.begin(), cached.end(), r.prompt.begin()))) {
@@ -124,6 +135,9 @@ void Engine::validate(const Request& r) const {
     }
     least = at + 1;
   }
+  if (r.on_hidden && (r.max_tokens != 0 || !r.logits_at.empty()))
+    fail(Code::kUsage, "[engine] hidden states are wanted together with {}",
+         r.max_tokens != 0 ? "new tokens" : "logits");
 }
 
 Result<bool> Engine::step() {
@@ -131,44 +145,95 @@ Result<bool> Engine::step() {
   std::erase_if(sequences_, [](const auto& s) { return s->state == State::kDone; });
   const std::span<const Piece> pieces = scheduler_->next();
   if (pieces.empty()) return scheduler_->idle() ? Result<bool>(false) : abandon(starved());
-  if (Result<void> ran = runner_->run(pieces); !ran) return abandon(std::move(ran.error()));
-  for (const Piece& piece : pieces) piece.sequence->stored += piece.count;
-  best_ = {};
-  if (std::ranges::any_of(runner_->rows(), needs_only_the_best)) best_ = runner_->greedy(options_.vocab);
-  for (size_t i = 0; i < runner_->rows().size(); ++i) receive(static_cast<int>(i));
+  for (bool hidden : {false, true}) {
+    pieces_.clear();
+    std::ranges::copy_if(pieces, std::back_inserter(pieces_), [&](const Piece& p) {
+      return static_cast<bool>(p.sequence->request.on_hidden) == hidden;
+    });
+    if (Result<void> ran = run(pieces_, hidden); !ran) return abandon(std::move(ran.error()));
+  }
   for (const Piece& piece : pieces) conclude(piece);
   return true;
+}
+
+// One pass and what comes of it. Hidden states and logits never come from the same one.
+Result<void> Engine::run(std::span<const Piece> pieces, bool hidden) {
+  if (pieces.empty()) return {};
+  if (Result<void> ran = runner_->run(pieces, hidden); !ran) return ran;
+  for (const Piece& piece : pieces) piece.sequence->stored += piece.count;
+  best_ = {};
+  if (!hidden && std::ranges::any_of(runner_->rows(), needs_only_the_best))
+    best_ = runner_->greedy(options_.vocab);
+  for (size_t i = 0; i < runner_->rows().size(); ++i) receive(static_cast<int>(i));
+  return {};
 }
 
 // A row of logits to whom it belongs: the one who asked for the position, the sampler, or both.
 void Engine::receive(int index) {
   const Row& row = runner_->rows()[static_cast<size_t>(index)];
   Sequence& s = *row.piece.sequence;
-  if (s.state == State::kDone || s.broken) return;
+  if (s.state == State::kDone || s.broken || s.fault) return;
   if (!best_.empty() && needs_only_the_best(row))
     return accept(s, row, {.id = best_[static_cast<size_t>(index)]});
-  const std::span<const float> logits = runner_->logits(index);
+  const std::span<const float> logits = runner_->values(index);
   if (!all_finite(logits)) {
     s.broken = true;
     return;
   }
+  if (s.request.on_hidden) return s.request.on_hidden(row.position, logits);
   if (wants_logits(row)) s.request.on_logits(row.position, logits);
   if (s.state == State::kDone || !samples(row)) return;
-  accept(s, row, sampler_->pick(s.request.sampling, logits, s.tokens, row.position + 1));
+  const Result<Pick> picked = guard([&] { return pick(s, row, logits); });
+  if (picked) accept(s, row, *picked);
+  else s.fault = picked.error();
+}
+
+// Fails when no token is allowed: never a free choice instead.
+Pick Engine::pick(Sequence& s, const Row& row, std::span<const float> logits) {
+  const Request& r = s.request;
+  Allowed allowed{.ends = r.stop_ids, .may_end = !bans_ends(s)};
+  if (r.grammar) {
+    const grammar::Mask& mask = r.grammar->mask();
+    allowed.mask = mask.bits;
+    allowed.may_end = allowed.may_end && r.grammar->may_end();
+    if (!mask.any && !r.grammar->may_end())
+      fail(Code::kFailed,
+           "[engine] the grammar cannot be followed: no token of this vocabulary continues it");
+  }
+  const Pick pick = sampler_->pick(r.sampling, logits, s.tokens, row.position + 1, allowed);
+  if (pick.id < 0)
+    fail(Code::kBadData, "[engine] every token is excluded{} by logit_bias, min_tokens or ignore_end",
+         r.grammar ? " by the grammar," : "");
+  return pick;
 }
 
 void Engine::accept(Sequence& s, const Row& row, const Pick& pick) {
   s.tokens.push_back(pick.id);
   s.state = State::kDecode;
   ++s.finish.new_tokens;
-  s.stopped = std::ranges::find(s.request.stop_ids, pick.id) != s.request.stop_ids.end();
-  if (s.request.on_token && !s.request.on_token({pick.id, row.position + 1, pick.logprob})) s.stopped = true;
+  s.stopped = ends(s, pick.id);
+  Token token{.id = pick.id, .position = row.position + 1};
+  if (pick.score) {
+    token.logprob = pick.score->logprob;
+    token.top = pick.score->top;
+  }
+  if (s.request.grammar && !s.stopped) follow(s, *s.request.grammar);
+  if (s.request.on_token && !s.request.on_token(token)) s.stopped = true;
+}
+
+void Engine::follow(Sequence& s, Guide& guide) {
+  const Result<void> followed = guard([&] {
+    guide.accept(s.tokens.back());
+    s.stopped = guide.over();
+  });
+  if (!followed) s.fault = followed.error();
 }
 
 // Ends the sequence of a piece that has run, if this was its last.
 void Engine::conclude(const Piece& piece) {
   Sequence& s = *piece.sequence;
   if (s.state == State::kDone) return;
+  if (s.fault) return end(s, FinishReason::kError, std::move(s.fault));
   if (s.broken) return end(s, FinishReason::kError, runner_->explain(piece));
   if (s.stopped) return end(s, FinishReason::kStop);
   const bool full = static_cast<int64_t>(s.tokens.size()) == s.limit;

@@ -57,8 +57,11 @@ class Engine {
  private:
   explicit Engine(const EngineOptions& options) : options_(options) {}
   void validate(const Request& request) const;
+  Result<void> run(std::span<const Piece> pieces, bool hidden);
   void receive(int row);
+  Pick pick(Sequence& s, const Row& row, std::span<const float> logits);
   void accept(Sequence& s, const Row& row, const Pick& pick);
+  void follow(Sequence& s, Guide& guide);
   void conclude(const Piece& piece);
   Error starved() const;
   Result<bool> abandon(Error error);
@@ -71,6 +74,7 @@ class Engine {
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Sampler> sampler_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
+  std::vector<Piece> pieces_;      // of the step that give logits, or of those that give hidden states
   std::span<const int32_t> best_;  // of the step's rows, where the backend found them
   SequenceId last_id_ = 0;
 };

@@ -15,6 +15,9 @@ namespace juno::server {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+// Equal but for the case of their letters.
+bool same_word(std::string_view a, std::string_view b);
+
 struct HttpRequest {
   std::string method;  // HEAD arrives as GET; the body of the reply is left out by the transport
   std::string path;    // decoded, without the query
@@ -55,6 +58,9 @@ class Exchange {
 
   // Called once when the client has left before the answer was complete; at once if it has left already.
   virtual void on_close(std::function<void()> then) = 0;
+
+  // Who the client says that it asks for: stands in the access log, hashed.
+  virtual void log_user(std::string_view user) { (void)user; }
 };
 
 using Handler = std::function<void(std::shared_ptr<Exchange>)>;
@@ -63,7 +69,8 @@ struct Route {
   std::string method;  // GET stands for HEAD too
   std::string path;  // "/v1/models/{id}": {…} matches one segment, or the rest where it comes last as {…*}
   Handler handler;
-  bool open = false;  // no key is asked for
+  bool open = false;   // no key is asked for
+  bool quick = false;  // never waits, so it may run on the thread that serves all connections
 };
 
 }  // namespace juno::server

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/page.h"
 
+#include <algorithm>
+
+#include "server/errors.h"
+#include "server/http.h"
+
 namespace juno::server {
 namespace {
 
@@ -15,26 +20,23 @@ bool is_known(const HttpRequest& request, const PageFile& file) {
   return known && known->find(file.etag) != std::string_view::npos;
 }
 
-void serve(const PageFile& file, Exchange& exchange) {
-  HttpReply reply;
-  reply.type = file.type;
-  reply.headers = {{"Content-Security-Policy", kPolicy},
-                   {"X-Content-Type-Options", "nosniff"},
-                   {"Referrer-Policy", "no-referrer"},
-                   {"Cache-Control", "no-cache"},
-                   {"ETag", file.etag}};
-  if (is_known(exchange.request(), file)) reply.status = 304;
-  else reply.body = file.bytes();
-  exchange.reply(std::move(reply));
-}
-
 }  // namespace
 
-std::vector<Route> page_routes() {
-  std::vector<Route> routes;
-  for (const PageFile& file : page_files())
-    routes.push_back({"GET", file.path, [&file](const std::shared_ptr<Exchange>& e) { serve(file, *e); }});
-  return routes;
+void page(App&, const std::shared_ptr<Exchange>& exchange) {
+  const HttpRequest& request = exchange->request();
+  const auto file = std::ranges::find(page_files(), request.path, &PageFile::path);
+  if (file == page_files().end())
+    return exchange->reply(
+        error_reply(404, kInvalidRequest, "unknown_url", {}, "There is no " + request.path + "."));
+  HttpReply reply{.type = file->type,
+                  .headers = {{"Content-Security-Policy", kPolicy},
+                              {"X-Content-Type-Options", "nosniff"},
+                              {"Referrer-Policy", "no-referrer"},
+                              {"Cache-Control", "no-cache"},
+                              {"ETag", std::string(file->etag)}}};
+  if (is_known(request, *file)) reply.status = 304;
+  else reply.body.assign(file->begin, file->end);
+  exchange->reply(std::move(reply));
 }
 
 }  // namespace juno::server

@@ -2,28 +2,26 @@
 // The web page: files of web/dist that lie in the program, served with a policy that lets them fetch nothing
 // from elsewhere.
 #pragma once
+#include <memory>
 #include <span>
 #include <string_view>
-#include <vector>
 
-#include "server/http.h"
+#include "server/app.h"
 
 namespace juno::server {
 
 struct PageFile {
-  const char* path;
+  std::string_view path;
   const char* type;
-  const char* etag;  // with its quotes
+  std::string_view etag;  // with its quotes
   const char* begin;
   const char* end;
-
-  std::string_view bytes() const { return {begin, end}; }
 };
 
 // In page_files.cc, which page.cmake writes.
 std::span<const PageFile> page_files();
 
-// GET / and GET /page/…, behind the key like every other route.
-std::vector<Route> page_routes();
+// GET / and GET /page/{file}, behind the key like every other route.
+void page(App& app, const std::shared_ptr<Exchange>& exchange);
 
 }  // namespace juno::server

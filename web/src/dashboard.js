@@ -47,9 +47,17 @@ const kPlots = [
   ["Pages of keys and values", count, [["in use", pages("used")], ["cached", pages("cached")], ["there are", pages("total")]]],
 ];
 
+// What the models take on each device, as /health tells.
+function deviceBytes(health) {
+  const devices = new Map();
+  for (const { name, bytes } of (health.models ?? []).flatMap((model) => model.devices ?? []))
+    devices.set(name, (devices.get(name) ?? 0) + bytes);
+  return devices;
+}
+
 function memoryPlot(reading) {
-  const devices = [...new Set((reading.families.get("juno_device_memory_bytes") ?? []).map((row) => row.labels.device))];
-  return ["Memory of each device", bytes, devices.map((device) => [device, (r) => r.sum("juno_device_memory_bytes", { device, kind: "used" })])];
+  const program = ["program", (r) => r.sum("process_resident_memory_bytes")];
+  return ["Memory", bytes, [program, ...[...reading.devices.keys()].map((name) => [name, (r) => r.devices.get(name) ?? null])]];
 }
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -103,6 +111,7 @@ export class Dashboard {
   #recent = [];   // readings of the last half minute
   #history = [];  // {seconds, values of each plot's series}
   #plots = [];
+  #devices = null;
   #tiles = kTiles.map(([label, value]) => ({ value, node: h("dd", {}, "–"), label }));
   #health = h("dd", {}, "–");
 
@@ -132,10 +141,10 @@ export class Dashboard {
     let health;
     try {
       health = await ask("health", { allow: [503] });
-      const { status } = await health.json();
-      this.#tell(health.ok ? "ok" : "bad", status ?? "ok");
+      const said = await health.json();
+      this.#tell(health.ok ? "ok" : "bad", said.status ?? said.error.message);
       const text = await (await ask("metrics")).text();
-      this.#take(new Reading(Date.now() / 1000, parse(text)));
+      this.#take(new Reading(Date.now() / 1000, parse(text), deviceBytes(said)));
       $("trouble").hidden = true;
     } catch (e) {
       if (!health) this.#tell("bad", "not reached");
@@ -152,15 +161,22 @@ export class Dashboard {
     $("state").textContent = text;
   }
 
+  // The plots, empty: at first, and when a model came to other devices.
+  #begin(reading) {
+    for (const plot of this.#plots) plot.forget();
+    this.#history = [];
+    this.#plots = [...kPlots, memoryPlot(reading)].map((p) => new Plot(p));
+    $("plots").replaceChildren(...this.#plots.map((p) => p.node));
+  }
+
   #take(reading) {
     // The oldest of the last half minute, or at least the one before, where nobody looked for longer.
     while (this.#recent.length > 1 && reading.seconds - this.#recent[1].seconds > kWindow) this.#recent.shift();
     reading.early = this.#recent[0] ?? null;
     reading.before = this.#recent.at(-1) ?? null;
-    if (this.#plots.length === 0) {
-      this.#plots = [...kPlots, memoryPlot(reading)].filter(([, , series]) => series.length).map((p) => new Plot(p));
-      $("plots").append(...this.#plots.map((p) => p.node));
-    }
+    const devices = [...reading.devices.keys()].join("\n");
+    if (devices !== this.#devices) this.#begin(reading);
+    this.#devices = devices;
     this.#history.push({ seconds: reading.seconds, values: this.#plots.map((plot) => plot.series.map(([, value]) => value(reading))) });
     if (this.#history.length > kKept) this.#history.shift();
     this.#tiles.forEach(({ value, node }) => (node.textContent = value(reading)));

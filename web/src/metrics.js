@@ -36,9 +36,9 @@ function buckets(families, name) {
 
 // Now, beside the reading before it and one from half a minute ago.
 export class Reading {
-  constructor(seconds, families) {
-    this.seconds = seconds;
-    this.families = families;
+  // families: of parse(); devices: Map of name to bytes.
+  constructor(seconds, families, devices) {
+    Object.assign(this, { seconds, families, devices });
     this.before = this.early = null;
   }
 
