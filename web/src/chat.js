@@ -117,12 +117,14 @@ export class Chat {
 
   #fail(error) {
     const hint = error.code === "context_length_exceeded" ? " A new conversation has room again." : "";
-    this.#show(h("p", { class: "notice failure", role: "alert" }, error.message + hint));
+    $("log").append(h("p", { class: "notice failure", role: "alert" }, error.message + hint));
+    $("log").scrollTop = $("log").scrollHeight;
     if (error.status === 401) this.onKey?.();
   }
 
   #again(at, turn) {
     if (this.#abort) return;
+    $("log").querySelector(".failure")?.remove();
     this.#messages.length = at;
     turn.node.remove();
     this.#answer();
