@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "server/own_routes.h"
+#include "server/page.h"
 
 namespace juno::server {
 namespace {
@@ -19,6 +20,8 @@ struct Line {
 
 // THE LIST, one line a route.
 constexpr Line kRoutes[] = {
+    {"GET", "/", page, kQuick},
+    {"GET", "/page/{file}", page, kQuick},
     {"GET", "/health", health, kOpen | kQuick},
     {"GET", "/metrics", metrics, kQuick},
     {"GET", "/props", props, kQuick},
