@@ -115,7 +115,7 @@ void Scheduler::give_prompts() {
 void Scheduler::grow() {
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& s = *running_[i];
-    while (!cache_.acquire(pages_wanted(s), s.pages, /*sessions=*/true)) {
+    while (!cache_.acquire(pages_wanted(s), s.pages)) {
       Sequence& last = *running_.back();
       preempt(last);
       if (&last == &s) return;
@@ -155,7 +155,7 @@ bool Scheduler::open(Sequence& s) {
     return KvPool::pages_for(r->limit) > static_cast<int>(r->pages.size());
   };
   const auto spare = std::ranges::count_if(running_, grows) / kRunningPerSparePage;
-  return cache_.open(s, static_cast<int>(spare), /*sessions=*/running_.empty());
+  return cache_.open(s, static_cast<int>(spare));
 }
 
 void Scheduler::preempt(Sequence& s) {
