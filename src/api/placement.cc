@@ -320,9 +320,7 @@ std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage>
   const std::vector<ops::KvShape> layers(static_cast<size_t>(model.config.layers), model.config.kv_shape());
   const auto pool = take(engine::KvPool::make(devices, layers, how.pages()));
   book(&Estimate::kv);
-  const auto work = take(
-      engine::Runner::measure(model, stages, pool->layers(),
-                              {.tokens = how.chunk, .sequences = how.sequences, .outputs = how.outputs}));
+  const auto work = take(engine::Runner::measure(model, stages, pool->layers(), how.limits()));
   for (size_t i = 0; i < sizes.size(); ++i) sizes[i].work = work[i];
   file = std::move(model.file);
   return sizes;
