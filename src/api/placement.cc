@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "api/host.h"
 #include "backend/backends.h"
 #include "ops/ledger_device.h"
 
@@ -31,6 +32,7 @@ Result<std::unique_ptr<ops::Executor>> open_one(const std::string& name, const S
                              .isa = o.isa,
                              .activations = profile(o.activations),
                              .pool = o.pool,
+                             .turn_weights = o.repack,
                              .log = o.log});
 }
 
@@ -252,7 +254,15 @@ class Placer {
 }  // namespace
 
 Placement place(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options) {
-  return Placer(file, layers, context, options).run();
+  SessionOptions chosen = options;
+  const uint64_t usable = host_memory().usable();
+  if (options.repack && usable > 0 && file.tensor_bytes() > usable / 10 * 9) {
+    chosen.repack = false;
+    options.log.warn(
+        "[api] {}: weights of {} stay in the file, for {} of memory are free: decoding is slower",
+        file.name(), gigabytes(file.tensor_bytes()), gigabytes(usable));
+  }
+  return Placer(file, layers, context, chosen).run();
 }
 
 std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage> stages,
