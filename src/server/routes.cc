@@ -5,6 +5,7 @@
 
 #include "server/openai/routes.h"
 #include "server/own_routes.h"
+#include "server/page.h"
 
 namespace juno::server {
 namespace {
@@ -20,6 +21,8 @@ struct Line {
 
 // THE LIST, one line a route.
 constexpr Line kRoutes[] = {
+    {"GET", "/", page, kQuick},
+    {"GET", "/page/{file}", page, kQuick},
     {"GET", "/health", health, kOpen | kQuick},
     {"GET", "/metrics", metrics, kQuick},
     {"GET", "/props", props, kQuick},
