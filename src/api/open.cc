@@ -2,6 +2,7 @@
 #include "api/open.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "api/named.h"
@@ -52,6 +53,30 @@ Info describe(const Opened& parts, const SessionOptions& options) {
   return info;
 }
 
+// Of the host's memory. Weights that are laid out anew are counted once: their pages of the file are given
+// up when others want them.
+uint64_t host_need(const gguf::Reader& file, const Placement& placement) {
+  uint64_t copied = 0, weights = 0, bytes = 0;
+  for (size_t i = 0; i < placement.stages.size(); ++i) {
+    const model::Stage& stage = placement.stages[i];
+    if (stage.ops->device().memory()) continue;
+    const Estimate& e = placement.estimates[i];
+    copied += e.weights;
+    bytes += e.kv + e.work;
+    weights += weight_bytes(file, stage.first, stage.last);
+  }
+  return bytes + std::max(weights, copied);
+}
+
+void check_host(const gguf::Reader& file, uint64_t bytes, const Capacity& capacity, const Log& log) {
+  log.info("[api] {} is to take {} bytes of memory; it may take {}", file.name(), bytes, capacity.host_bytes);
+  if (bytes > capacity.host_bytes)
+    fail(Code::kDevice,
+         "[api] {} needs {} bytes of memory with {} sequences, and {} are free; a smaller context or fewer "
+         "sequences need less",
+         file.name(), bytes, capacity.sequences, capacity.host_bytes);
+}
+
 }  // namespace
 
 Snapshot Opened::snapshot() const {
@@ -65,17 +90,30 @@ gguf::Reader open_file(const SessionOptions& o) {
   return take(gguf::Reader::open_memory(o.model_bytes, o.model_path, o.log));
 }
 
-Opened open_parts(const SessionOptions& options) {
+int64_t context_of(const model::Config& config, const SessionOptions& options) {
+  return options.context > 0 ? options.context : std::min<int64_t>(config.trained_context, kDefaultContext);
+}
+
+std::string pooling_of(const gguf::Reader& file) {
+  constexpr std::array<const char*, 4> kNames{"", "mean", "cls", "last"};
+  const auto architecture = file.metadata().get<std::string_view>("general.architecture");
+  if (!architecture) return "";
+  const auto type = file.metadata().get<uint32_t>(std::string(*architecture) + ".pooling_type");
+  return type && *type < kNames.size() ? kNames[*type] : "";
+}
+
+Opened open_parts(const SessionOptions& options, const Capacity& capacity) {
   if (options.chunk < 0) fail(Code::kUsage, "[api] a chunk of {} tokens: at least 1", options.chunk);
   Opened parts;
   gguf::Reader file = open_file(options);
   const model::Config config = take(model::check_model(file, std::max<int64_t>(options.context, 0), Log{}));
-  const int64_t context =
-      options.context > 0 ? options.context : std::min<int64_t>(config.trained_context, kDefaultContext);
+  const int64_t context = context_of(config, options);
   const Log log = named(options.log, file.name());
   parts.tokenizer = std::make_unique<tokenizer::Tokenizer>(
       take(named(tokenizer::Tokenizer::load(file.metadata(), log), file.name())));
-  Placement placement = place(file, config.layers, context, options);
+  Placement placement = place(file, config, context, options, capacity);
+  const uint64_t host_bytes = host_need(file, placement);
+  if (capacity.host_bytes > 0) check_host(file, host_bytes, capacity, options.log);
   parts.executors = std::move(placement.executors);
   parts.stages = std::move(placement.stages);
   parts.estimates = std::move(placement.estimates);
@@ -86,11 +124,11 @@ Opened open_parts(const SessionOptions& options) {
       take(model::load_model(std::move(file), context, std::move(devices), options.log)));
   take(named(parts.tokenizer->fit_embedding(parts.model->config.vocab, log), parts.model->file.name()));
   parts.prompt = std::make_unique<Prompt>(parts.model->file, *parts.tokenizer, options.chat_template, log);
-  parts.chunk = placement.chunk;
-  parts.engine = take(
-      engine::Engine::make(*parts.model, parts.stages,
-                           {.context = context, .chunk = parts.chunk, .vocab = parts.tokenizer->size()}));
+  parts.chunk = placement.how.chunk;
+  placement.how.vocab = parts.tokenizer->size();
+  parts.engine = take(engine::Engine::make(*parts.model, parts.stages, placement.how));
   parts.info = describe(parts, options);
+  parts.info.host_bytes = host_bytes;
   return parts;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/grammar.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/recorder.h"
@@ -40,6 +41,7 @@ struct SessionOptions {
   std::string isa;                   // "": the best one
   std::string activations = "int8";  // or int8x2 (docs/numerics.md §2)
   std::shared_ptr<ThreadPool> pool;  // the CPU's, shared by several sessions; null: this session's own
+  bool repack = true;                // weights of the CPU are copied into the order that is read fastest
   int chunk = 0;                     // prompt tokens of one forward pass; 0: what suits the device
   std::string chat_template;         // a built-in name or a file; "": the model's own
   Log log;
@@ -49,6 +51,7 @@ struct Info {
   std::string path, name, architecture, quant;  // quant: the type that most weight bytes have, as in "Q8_0"
   int64_t parameters = 0;
   uint64_t file_bytes = 0, weight_bytes = 0, kv_bytes = 0;
+  uint64_t host_bytes = 0;  // that it was to take of the host: weights, also those in the file, cache, work
   int64_t context = 0, trained_context = 0;
   int32_t vocab = 0;
   int layers = 0;
@@ -72,6 +75,7 @@ struct Generation {
   SamplingParams sampling;
   int64_t max_tokens = -1;  // -1: to the context's end
   std::vector<std::string> stop;
+  Grammar grammar;  // the reply is held to it; null: to nothing
 };
 
 struct Stats {
@@ -97,7 +101,7 @@ struct Perplexity {
 
 // Bytes that a context of this many positions takes.
 struct Memory {
-  uint64_t weights = 0;  // mapped from the file
+  uint64_t weights = 0;  // copied, or mapped from the file
   uint64_t kv = 0;
 };
 

@@ -18,7 +18,7 @@ struct Options {
   ModelOptions model;
   api::Generation generation;
   std::optional<std::string> prompt;
-  std::string prompt_file, system, load;
+  std::string prompt_file, system, load, grammar, json_schema;
   bool no_chat = false, quiet = false, json = false, verbose = false;
 };
 
@@ -68,6 +68,17 @@ std::optional<std::string> given_text(const Options& o) {
   return text;
 }
 
+// What --grammar or --json-schema says: the text itself where it looks like one, else the name of a file.
+api::Grammar given_grammar(const Options& o) {
+  const auto text = [](const std::string& given, bool is_text) { return is_text ? given : read_text(given); };
+  const std::string &gbnf = o.grammar, &schema = o.json_schema;
+  if (!gbnf.empty()) return take(api::read_gbnf(text(gbnf, gbnf.find("::=") != gbnf.npos)));
+  if (schema.empty()) return {};
+  const size_t first = schema.find_first_not_of(" \t\r\n");
+  const bool is_object = first != schema.npos && schema[first] == '{';
+  return take(api::read_json_schema(text(schema, is_object || schema == "true" || schema == "false")));
+}
+
 // What only a chat has.
 void refuse_without_chat(const Options& o) {
   const std::pair<const char*, bool> given[] = {{"--system", !o.system.empty()},
@@ -78,8 +89,9 @@ void refuse_without_chat(const Options& o) {
       fail(Code::kUsage, "[cli] {} has no meaning with --no-chat: there is no conversation", flag);
 }
 
-int chat(const Options& o) {
+int chat(Options& o) {
   if (o.no_chat) refuse_without_chat(o);
+  o.generation.grammar = given_grammar(o);
   const std::optional<std::string> text = given_text(o);
   if (!text && o.json) fail(Code::kUsage, "[cli] --json needs --prompt or --prompt-file");
   if (text && text->empty()) {
@@ -112,6 +124,11 @@ Run add_local(CLI::App& app) {
   app.add_option("--system", o->system, "System message");
   auto* prompt = app.add_option("--prompt,-p", o->prompt, "Answer this one message, then exit");
   app.add_option("--prompt-file", o->prompt_file, "The same, from a file (- for stdin)")->excludes(prompt);
+  auto* grammar =
+      app.add_option("--grammar", o->grammar, "Hold the reply to a grammar: GBNF, or a file of it");
+  app.add_option("--json-schema", o->json_schema,
+                 "Hold the reply to JSON that satisfies this JSON Schema, or that of a file")
+      ->excludes(grammar);
   app.add_option("--load", o->load, "Go on with a saved conversation");
   app.add_flag("--no-chat", o->no_chat, "Continue the text as it stands, without a chat template");
   app.add_flag("--quiet,-q", o->quiet, "Only the reply, on stdout");

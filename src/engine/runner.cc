@@ -14,7 +14,7 @@ bool wants(Sequence& s, int64_t position) {
   const auto& at = s.request.logits_at;
   const bool asked = s.next_logits < at.size() && at[s.next_logits] == position;
   s.next_logits += asked;
-  const bool newest = position + 1 == static_cast<int64_t>(s.tokens.size());
+  const bool newest = position + 1 >= static_cast<int64_t>(s.tokens.size());  // or a guess
   return asked || (newest && s.limit > position + 1);
 }
 
@@ -26,8 +26,15 @@ ops::Batch largest(int tokens, int outputs, std::span<const ops::KvLayer> layers
   return {.tokens = shape(tokens), .positions = shape(tokens), .outputs = shape(outputs), .layers = layers};
 }
 
+// Both kinds of pass, of which the larger counts.
 auto pass(const model::Model& model, const model::Stage& stage) {
-  return [&](const ops::Batch& b) { model::forward(model, stage, b); };
+  return [&](const ops::Batch& b) {
+    model::forward(model, stage, b);
+    ops::Batch all = b;
+    all.outputs = b.tokens;
+    all.hidden = true;
+    model::forward(model, stage, all);
+  };
 }
 
 }  // namespace
@@ -37,8 +44,8 @@ Result<std::unique_ptr<Runner>> Runner::make(const model::Model& model, std::vec
   return guard([&] {
     std::unique_ptr<Runner> runner(new Runner(model, std::move(stages), pool));
     runner->runs_.reserve(static_cast<size_t>(limits.sequences));
-    runner->logits_.resize(static_cast<size_t>(model.config.vocab));
-    take(runner->reserve(limits.tokens, limits.sequences));
+    runner->values_.resize(static_cast<size_t>(std::max<int64_t>(model.config.vocab, model.config.dim)));
+    take(runner->reserve(limits.tokens, limits.rows()));
     return runner;
   });
 }
@@ -86,16 +93,17 @@ Result<std::vector<size_t>> Runner::measure(const model::Model& model, std::span
     for (const model::Stage& stage : stages) {
       const ops::Device& device = stage.ops->device();
       const auto arena =
-          take(stage.ops->measure(largest(limits.tokens, limits.sequences, layers), pass(model, stage)));
+          take(stage.ops->measure(largest(limits.tokens, limits.rows(), layers), pass(model, stage)));
       bytes.push_back(device.allocation_bytes(arena) + device.allocation_bytes(index_bytes(limits.tokens)));
     }
     return bytes;
   });
 }
 
-Result<void> Runner::run(std::span<const Piece> pieces) {
+Result<void> Runner::run(std::span<const Piece> pieces, bool hidden) {
   return guard([&] {
-    fill(pieces);
+    hidden_ = hidden;
+    fill(pieces, hidden);
     for (size_t i = 0; i < stages_.size(); ++i) {
       ops::Executor& ops = *stages_[i].ops;
       const ops::Batch b = batch(i);
@@ -107,7 +115,7 @@ Result<void> Runner::run(std::span<const Piece> pieces) {
   });
 }
 
-void Runner::fill(std::span<const Piece> pieces) {
+void Runner::fill(std::span<const Piece> pieces, bool hidden) {
   tokens_.clear();
   positions_.clear();
   outputs_.clear();
@@ -120,11 +128,11 @@ void Runner::fill(std::span<const Piece> pieces) {
                      .position = static_cast<int32_t>(piece.first),
                      .pages = s.pages});
     for (int64_t p = piece.first; p < piece.first + piece.count; ++p) {
-      if (wants(s, p)) {
+      if (hidden || wants(s, p)) {
         outputs_.push_back(static_cast<int32_t>(tokens_.size()));
         rows_.push_back({piece, p});
       }
-      tokens_.push_back(s.tokens[p]);
+      tokens_.push_back(s.at(p));
       positions_.push_back(static_cast<int32_t>(p));
     }
   }
@@ -144,16 +152,20 @@ ops::Batch Runner::batch(size_t stage) {
   const Tensor tokens = place(tokens_), positions = place(positions_), outputs = place(outputs_);
   const Tensor all{at, DType::kI32, {.rows = 1, .cols = static_cast<int64_t>(joined_.size())}};
   stages_[stage].ops->device().write(all, joined_.data());
-  return {
-      .tokens = tokens, .positions = positions, .outputs = outputs, .runs = runs_, .layers = pool_.layers()};
+  return {.tokens = tokens,
+          .positions = positions,
+          .outputs = outputs,
+          .hidden = hidden_,
+          .runs = runs_,
+          .layers = pool_.layers()};
 }
 
-std::span<const float> Runner::logits(int row) {
+std::span<const float> Runner::values(int row) {
   Tensor one = result_;
   one.shape.rows = 1;
   one.data = static_cast<float*>(result_.data) + row * result_.cols();
-  stages_.back().ops->device().read(logits_.data(), one);
-  return logits_;
+  stages_.back().ops->device().read(values_.data(), one);
+  return std::span(values_).first(static_cast<size_t>(result_.cols()));
 }
 
 std::span<const int32_t> Runner::greedy(int32_t vocab) {
@@ -164,7 +176,7 @@ std::span<const int32_t> Runner::greedy(int32_t vocab) {
 
 Error Runner::explain(const Piece& piece) {
   for (const model::Stage& stage : stages_) stage.ops->check_layers(true);
-  const Result<void> again = run({&piece, 1});
+  const Result<void> again = run({&piece, 1}, hidden_);
   for (const model::Stage& stage : stages_) stage.ops->check_layers(false);
   if (!again) return again.error();
   std::optional<int> layer;

@@ -31,12 +31,13 @@ class Runner {
   Result<void> reserve(int tokens, int outputs);
 
   // One forward pass. Keys and values of the pieces are in their pages afterwards; the logits that their
-  // sequences want are in rows().
-  Result<void> run(std::span<const Piece> pieces);
+  // sequences want are in rows(). hidden: not logits, but what the head makes them from, of every position of
+  // the pieces.
+  Result<void> run(std::span<const Piece> pieces, bool hidden = false);
 
   std::span<const Row> rows() const { return rows_; }
-  // [vocab] of rows()[row], valid until the next call of any member.
-  std::span<const float> logits(int row);
+  // Of rows()[row]: [vocab], or [dim] if hidden. Valid until the next call of any member.
+  std::span<const float> values(int row);
 
   // The greedy choice among the first `vocab` tokens for each of rows(); empty where the backend leaves it to
   // whoever reads the logits. Valid like logits().
@@ -53,7 +54,7 @@ class Runner {
   Runner(const model::Model& model, std::vector<model::Stage> stages, KvPool& pool)
       : model_(model), stages_(std::move(stages)), pool_(pool), indices_(stages_.size()) {}
   Result<void> plan(int tokens, int outputs);
-  void fill(std::span<const Piece> pieces);
+  void fill(std::span<const Piece> pieces, bool hidden);
   ops::Batch batch(size_t stage);
 
   const model::Model& model_;
@@ -66,8 +67,9 @@ class Runner {
   std::vector<int32_t> joined_;  // all three
   std::vector<void*> indices_;   // where they go on the device of each stage
   std::vector<float> x_;         // [tokens, dim] on its way between stages
-  Tensor result_;                // [outputs, vocab], on the device of the last stage
-  std::vector<float> logits_;    // [vocab]
+  bool hidden_ = false;          // of the batch
+  Tensor result_;                // [outputs, vocab or dim], on the device of the last stage
+  std::vector<float> values_;    // [vocab or dim]
   std::vector<int32_t> best_;    // of rows_
 };
 

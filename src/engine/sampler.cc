@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/math.h"
 #include "base/math_double.h"
@@ -16,6 +17,7 @@ namespace juno::engine {
 namespace {
 
 constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr float kExcluded = -std::numeric_limits<float>::infinity();
 
 // Unsigned integers in the reverse order of the floats; -0 counts as +0.
 uint32_t descending(float x) {
@@ -30,12 +32,14 @@ float ln(float x) { return static_cast<float>(f64::log(static_cast<double>(x)));
 Sampler::Sampler(int32_t vocab) : logits_(vocab), counts_(vocab) {
   best_.reserve(vocab);
   other_.reserve(vocab);
+  top_.reserve(SamplingParams::kMostTop);
 }
 
 Pick Sampler::pick(const SamplingParams& params, std::span<const float> logits,
-                   std::span<const int32_t> history, int64_t position) {
-  std::copy_n(logits.begin(), logits_.size(), logits_.begin());
-  for (const auto& [id, bias] : params.logit_bias) logits_[id] += bias;
+                   std::span<const int32_t> history, int64_t position, const Allowed& allowed) {
+  exclude(logits, allowed);
+  for (const auto& [id, bias] : params.logit_bias)
+    logits_[id] = bias <= SamplingParams::kBan ? kExcluded : logits_[id] + bias;
   penalise(params, history);
 
   Pick pick;
@@ -43,34 +47,59 @@ Pick Sampler::pick(const SamplingParams& params, std::span<const float> logits,
     pick.id = greedy();
   } else {
     sort(params.top_k);
+    while (!best_.empty() && best_.back().logit == kExcluded) best_.pop_back();
+    if (best_.empty()) return pick;
     keep_typical(params.typical_p);
     keep_top_p(params.top_p);
     keep_min_p(params.min_p);
-    pick.id = draw(params.temperature, uniform(philox(params.seed, static_cast<uint64_t>(position), 0)[0]));
+    const auto words = philox(params.seed, static_cast<uint64_t>(position), params.stream);
+    pick.id = draw(params.temperature, uniform(words[0]));
   }
-  if (params.logprobs) pick.logprob = logprob(logits, pick.id);
+  if (params.logprobs && pick.id >= 0) pick.score = score(logits, pick.id, params.top_logprobs);
   return pick;
 }
 
+// Copies the logits, those of what is not allowed as -inf, which nothing that follows lifts again.
+void Sampler::exclude(std::span<const float> logits, const Allowed& allowed) {
+  std::copy_n(logits.begin(), logits_.size(), logits_.begin());
+  if (!allowed.mask.empty()) {
+    for (size_t id = 0; id < logits_.size(); ++id) {
+      const uint64_t word = id / 64 < allowed.mask.size() ? allowed.mask[id / 64] : 0;
+      if ((word >> (id % 64) & 1) == 0) logits_[id] = kExcluded;
+    }
+  }
+  for (int32_t id : allowed.ends) {
+    if (id >= 0 && id < static_cast<int32_t>(logits_.size()))
+      logits_[id] = allowed.may_end ? logits[id] : kExcluded;
+  }
+}
+
 void Sampler::penalise(const SamplingParams& params, std::span<const int32_t> history) {
+  if (!penalises(params)) return;
   const size_t window = params.repeat_last_n < 0 ? history.size() : static_cast<size_t>(params.repeat_last_n);
   const auto recent = history.last(std::min(window, history.size()));
+  const size_t first = history.size() - recent.size();
   const auto known = [&](int32_t id) { return id >= 0 && id < static_cast<int32_t>(counts_.size()); };
-  for (int32_t id : recent) {
-    if (known(id)) ++counts_[id];
+  for (size_t i = 0; i < recent.size(); ++i) {
+    if (!known(recent[i])) continue;
+    int32_t& count = counts_[recent[i]];  // twice what is counted, plus 1: it was seen
+    count = (count | 1) + (first + i >= static_cast<size_t>(params.reply_start) ? 2 : 0);
   }
   for (int32_t id : recent) {
     if (!known(id) || counts_[id] == 0) continue;
+    const int32_t counted = std::exchange(counts_[id], 0) / 2;
     float& logit = logits_[id];
+    if (logit == kExcluded) continue;
     logit = logit > 0 ? logit / params.repeat_penalty : logit * params.repeat_penalty;
-    logit -= static_cast<float>(counts_[id]) * params.frequency_penalty + params.presence_penalty;
+    if (counted > 0)
+      logit -= static_cast<float>(counted) * params.frequency_penalty + params.presence_penalty;
     logit = std::clamp(logit, -kLargest, kLargest);
-    counts_[id] = 0;
   }
 }
 
 int32_t Sampler::greedy() const {
-  return static_cast<int32_t>(std::max_element(logits_.begin(), logits_.end()) - logits_.begin());
+  const auto best = std::max_element(logits_.begin(), logits_.end());
+  return *best == kExcluded ? -1 : static_cast<int32_t>(best - logits_.begin());
 }
 
 // Fills best_ with the `top_k` largest (0: all) of logits_.
@@ -79,9 +108,10 @@ void Sampler::sort(int top_k) {
   best_.clear();
   const size_t count = top_k == 0 ? logits_.size() : std::min(logits_.size(), static_cast<size_t>(top_k));
   if (count <= kFew) return select(count);
-  for (int32_t id = 0; id < static_cast<int32_t>(logits_.size()); ++id) best_.push_back(candidate(id));
+  for (int32_t id = 0; id < static_cast<int32_t>(logits_.size()); ++id)
+    if (logits_[id] != kExcluded) best_.push_back(candidate(id));
   radix_sort();
-  best_.resize(count);
+  best_.resize(std::min(best_.size(), count));
 }
 
 Sampler::Candidate Sampler::candidate(int32_t id) const {
@@ -162,13 +192,13 @@ void Sampler::keep_typical(float mass) {
   std::erase_if(best_, [](const Candidate& c) { return c.id < 0; });
 }
 
-// The fewest likeliest that hold `mass`.
+// The fewest likeliest that hold `mass`, but one.
 void Sampler::keep_top_p(float mass) {
   if (mass >= 1) return;
   const float sum = weigh(1);
   float held = 0;
   size_t count = 0;
-  while (count < best_.size() && held < mass) held += best_[count++].p / sum;
+  while (count < best_.size() && (count == 0 || held < mass)) held += best_[count++].p / sum;
   best_.resize(count);
 }
 
@@ -192,10 +222,15 @@ int32_t Sampler::draw(float temperature, float u) {
   return best_[0].id;  // only if the product rounded up to the whole sum
 }
 
-float Sampler::logprob(std::span<const float> logits, int32_t id) {
+Score Sampler::score(std::span<const float> logits, int32_t id, int top) {
   std::copy_n(logits.begin(), logits_.size(), logits_.begin());
   sort(0);
-  return (logits[id] - best_[0].logit) - ln(weigh(1));
+  const float log_sum = ln(weigh(1));
+  const auto logprob = [&](float logit) { return (logit - best_[0].logit) - log_sum; };
+  top_.clear();
+  for (size_t i = 0; i < std::min(static_cast<size_t>(top), best_.size()); ++i)
+    top_.push_back({best_[i].id, logprob(best_[i].logit)});
+  return {logprob(logits[id]), top_};
 }
 
 }  // namespace juno::engine

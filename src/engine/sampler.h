@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From logits to a token, to the bit (docs/numerics.md §10). The steps and their order, as in llama.cpp's
-// default chain: bias, penalties, [greedy ends here], top-k, typical, top-p, min-p, temperature, draw.
+// default chain: mask, bias, penalties, [greedy ends here], top-k, typical, top-p, min-p, temperature, draw.
 // docs/sampling.md defines each.
 #pragma once
 #include <optional>
@@ -11,9 +11,21 @@
 
 namespace juno::engine {
 
+// Which tokens may be picked at all.
+struct Allowed {
+  std::span<const uint64_t> mask;  // token id where bit id is set; empty: every token
+  std::span<const int32_t> ends;   // end tokens, of which `may_end` decides and not the mask
+  bool may_end = true;
+};
+
+struct Score {
+  float logprob = 0;
+  std::span<const Scored> top;  // most probable first, among equals the lowest id; valid until the next call
+};
+
 struct Pick {
-  int32_t id = -1;
-  std::optional<float> logprob;  // ln of its softmax over the unchanged logits of the vocabulary
+  int32_t id = -1;  // -1: no token is allowed
+  std::optional<Score> score;
 };
 
 // Holds only scratch memory: a pick is a function of its arguments. Allocates nothing after construction.
@@ -25,7 +37,10 @@ class Sampler {
   // logits: at least `vocab` finite values. history: the tokens so far, prompt included, newest last.
   // position: that of the token being chosen, which with the seed decides the random number.
   Pick pick(const SamplingParams& params, std::span<const float> logits, std::span<const int32_t> history,
-            int64_t position);
+            int64_t position, const Allowed& allowed = {});
+
+  // What the unchanged logits say of a token, and of the `top` most probable (at most kMostTop).
+  Score score(std::span<const float> logits, int32_t id, int top);
 
  private:
   struct Candidate {
@@ -34,6 +49,7 @@ class Sampler {
     float logit, p;
   };
 
+  void exclude(std::span<const float> logits, const Allowed& allowed);
   void penalise(const SamplingParams& params, std::span<const int32_t> history);
   int32_t greedy() const;
   void sort(int top_k);
@@ -45,11 +61,11 @@ class Sampler {
   void keep_top_p(float mass);
   void keep_min_p(float ratio);
   int32_t draw(float temperature, float u);
-  float logprob(std::span<const float> logits, int32_t id);
 
-  std::vector<float> logits_;            // [vocab]
+  std::vector<float> logits_;            // [vocab], -inf where a token is not allowed
   std::vector<int32_t> counts_;          // [vocab], all zero between picks
   std::vector<Candidate> best_, other_;  // [≤ vocab], sorted by logit descending, id ascending
+  std::vector<Scored> top_;              // [≤ kMostTop]
 };
 
 }  // namespace juno::engine

@@ -13,10 +13,13 @@ bool within(float x, float low, float high) { return x >= low && x <= high; }
 
 }  // namespace
 
+bool penalises(const SamplingParams& p) {
+  return p.repeat_last_n != 0 &&
+         (p.repeat_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0);
+}
+
 bool plain_greedy(const SamplingParams& p) {
-  const bool penalties =
-      p.repeat_last_n != 0 && (p.repeat_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0);
-  return p.temperature == 0 && !penalties && p.logit_bias.empty() && !p.logprobs;
+  return p.temperature == 0 && !penalises(p) && p.logit_bias.empty() && !p.logprobs;
 }
 
 Result<void> validate(const SamplingParams& p, int32_t vocab) {
@@ -24,13 +27,16 @@ Result<void> validate(const SamplingParams& p, int32_t vocab) {
     require(within(p.temperature, 0, 100), "temperature", p.temperature, "from 0 to 100");
     require(p.top_k >= 0, "top_k", p.top_k, "0 (off) or more");
     require(p.typical_p > 0 && p.typical_p <= 1, "typical_p", p.typical_p, "above 0 and at most 1");
-    require(p.top_p > 0 && p.top_p <= 1, "top_p", p.top_p, "above 0 and at most 1");
+    require(within(p.top_p, 0, 1), "top_p", p.top_p, "from 0 to 1");
     require(within(p.min_p, 0, 1), "min_p", p.min_p, "from 0 to 1");
     require(p.repeat_penalty > 0 && p.repeat_penalty <= 10, "repeat_penalty", p.repeat_penalty,
             "above 0 and at most 10");
     require(p.repeat_last_n >= -1, "repeat_last_n", p.repeat_last_n, "-1 (all), 0 (off) or more");
     require(within(p.presence_penalty, -2, 2), "presence_penalty", p.presence_penalty, "from -2 to 2");
     require(within(p.frequency_penalty, -2, 2), "frequency_penalty", p.frequency_penalty, "from -2 to 2");
+    require(p.reply_start >= 0, "reply_start", static_cast<double>(p.reply_start), "0 or more");
+    require(p.top_logprobs >= 0 && p.top_logprobs <= SamplingParams::kMostTop, "top_logprobs", p.top_logprobs,
+            "from 0 to 20");
     for (const auto& [id, bias] : p.logit_bias) {
       if (id < 0 || id >= vocab) {
         fail(Code::kUsage, "[engine] logit_bias names token {}, the vocabulary has {}", id, vocab);

@@ -17,13 +17,21 @@ void VocabularyBytes::arrange() {
     longest_ = std::max(longest_, static_cast<int>(t.bytes.size()));
     before = t.bytes;
   }
+  places_.assign(static_cast<size_t>(size_), -1);
+  for (size_t i = 0; i < tokens_.size(); ++i)
+    places_[static_cast<size_t>(tokens_[i].id)] = static_cast<int32_t>(i);
 }
 
 Constraint::Constraint(Automaton automaton, std::shared_ptr<const VocabularyBytes> vocabulary)
-    : automaton_(std::move(automaton)), matcher_(automaton_), vocabulary_(std::move(vocabulary)) {}
+    : Constraint(std::make_shared<const Automaton>(std::move(automaton)), std::move(vocabulary)) {}
+
+Constraint::Constraint(std::shared_ptr<const Automaton> automaton,
+                       std::shared_ptr<const VocabularyBytes> vocabulary)
+    : automaton_(std::move(automaton)), matcher_(*automaton_), vocabulary_(std::move(vocabulary)) {}
 
 const Mask& Constraint::mask(const State& state) {
-  if (states_.size() > kMaxRemembered) {
+  const size_t mask_bytes = masks_.size() * (static_cast<size_t>(vocabulary_->size()) / 8 + 1);
+  if (states_.size() > kMaxRemembered || mask_bytes > kMaxMaskBytes) {
     numbers_.clear();
     states_.clear();
     steps_.clear();

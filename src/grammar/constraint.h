@@ -35,6 +35,10 @@ class VocabularyBytes {
   }
 
   int32_t size() const { return size_; }
+  std::string_view bytes(int32_t id) const {
+    const int32_t at = places_[static_cast<size_t>(id)];
+    return at < 0 ? std::string_view() : tokens_[static_cast<size_t>(at)].bytes;
+  }
   int longest() const { return longest_; }  // bytes
   std::span<const Token> tokens() const { return tokens_; }
 
@@ -44,6 +48,7 @@ class VocabularyBytes {
   int32_t size_;
   int longest_ = 0;
   std::vector<Token> tokens_;
+  std::vector<int32_t> places_;  // [size], where in tokens_; -1: not there
 };
 
 // Token `id` is allowed where bit id is set.
@@ -57,14 +62,18 @@ struct Mask {
 class Constraint {
  public:
   Constraint(Automaton automaton, std::shared_ptr<const VocabularyBytes> vocabulary);
+  Constraint(std::shared_ptr<const Automaton> automaton, std::shared_ptr<const VocabularyBytes> vocabulary);
 
   State start() const { return matcher_.start(); }
   // After the bytes of a token that the mask allowed.
   State advance(const State& state, std::string_view bytes) const { return matcher_.read(state, bytes); }
+  // After the bytes of token `id`.
+  State advance(const State& state, int32_t id) const { return advance(state, vocabulary_->bytes(id)); }
   // Valid until the next call.
   const Mask& mask(const State& state);
 
   static constexpr size_t kMaxRemembered = 1 << 14;  // states: 16 MiB of steps
+  static constexpr size_t kMaxMaskBytes = 16 << 20;  // of all masks
 
  private:
   static constexpr int32_t kUnknown = -2, kDead = -1;
@@ -73,7 +82,7 @@ class Constraint {
   int32_t step(int32_t state, uint8_t byte);
   Mask find(int32_t state);
 
-  const Automaton automaton_;
+  const std::shared_ptr<const Automaton> automaton_;
   const Matcher matcher_;
   const std::shared_ptr<const VocabularyBytes> vocabulary_;
   std::unordered_map<std::string, int32_t> numbers_;

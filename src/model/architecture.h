@@ -21,7 +21,8 @@ class Architecture {
 
   virtual Tensor embed(Ops& op, const Batch& b) const = 0;                   // [tokens, dim]
   virtual Tensor layer(Ops& op, const Batch& b, int i, Tensor x) const = 0;  // [tokens, dim]
-  virtual Tensor logits(Ops& op, const Batch& b, Tensor x) const = 0;        // [outputs, vocab]
+  virtual Tensor hidden(Ops& op, const Batch& b, Tensor x) const = 0;        // [outputs, dim], normed
+  virtual Tensor logits(Ops& op, Tensor h) const = 0;                        // [outputs, vocab]
 };
 
 struct Entry {

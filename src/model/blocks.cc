@@ -15,9 +15,11 @@ Ends load_ends(Loader& in) {
 
 Tensor PlainEnds::embed(Ops& op, const Batch& b) const { return op.embed(ends_.table, b.tokens); }
 
-Tensor PlainEnds::logits(Ops& op, const Batch& b, Tensor x) const {
-  return op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
+Tensor PlainEnds::hidden(Ops& op, const Batch& b, Tensor x) const {
+  return op.norm(op.rows(x, b.outputs), ends_.norm);
 }
+
+Tensor PlainEnds::logits(Ops& op, Tensor h) const { return op.linear(h, ends_.head); }
 
 Projections load_projections(Loader& in, int layer, Bias qkv_bias) {
   const Config& c = in.config();

@@ -22,7 +22,8 @@ class PlainEnds : public Architecture {
  public:
   explicit PlainEnds(Loader& in) : ends_(load_ends(in)) {}
   Tensor embed(Ops& op, const Batch& b) const override;
-  Tensor logits(Ops& op, const Batch& b, Tensor x) const override;
+  Tensor hidden(Ops& op, const Batch& b, Tensor x) const override;
+  Tensor logits(Ops& op, Tensor h) const override;
 
  private:
   Ends ends_;

@@ -58,9 +58,12 @@ class Gemma2 final : public Architecture {
     return op.add(x, op.norm(mlp(op, h, l.mlp), l.post_mlp_norm));
   }
 
-  Tensor logits(Ops& op, const Batch& b, Tensor x) const override {
-    x = op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
-    return op.softcap(x, logit_softcap_);
+  Tensor hidden(Ops& op, const Batch& b, Tensor x) const override {
+    return op.norm(op.rows(x, b.outputs), ends_.norm);
+  }
+
+  Tensor logits(Ops& op, Tensor h) const override {
+    return op.softcap(op.linear(h, ends_.head), logit_softcap_);
   }
 
  private:

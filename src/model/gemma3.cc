@@ -64,9 +64,11 @@ class Gemma3 final : public Architecture {
     return op.add(x, op.norm(mlp(op, h, l.mlp), l.post_mlp_norm));
   }
 
-  Tensor logits(Ops& op, const Batch& b, Tensor x) const override {
-    return op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
+  Tensor hidden(Ops& op, const Batch& b, Tensor x) const override {
+    return op.norm(op.rows(x, b.outputs), ends_.norm);
   }
+
+  Tensor logits(Ops& op, Tensor h) const override { return op.linear(h, ends_.head); }
 
  private:
   Ends ends_;

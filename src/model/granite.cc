@@ -53,10 +53,11 @@ class Granite final : public Architecture {
     return op.add(x, op.scale(mlp(op, h, l.mlp), residual_scale_));
   }
 
-  Tensor logits(Ops& op, const Batch& b, Tensor x) const override {
-    x = op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
-    return op.scale(x, logit_scale_);
+  Tensor hidden(Ops& op, const Batch& b, Tensor x) const override {
+    return op.norm(op.rows(x, b.outputs), ends_.norm);
   }
+
+  Tensor logits(Ops& op, Tensor h) const override { return op.scale(op.linear(h, ends_.head), logit_scale_); }
 
  private:
   Ends ends_;

@@ -46,9 +46,11 @@ class Llama final : public Architecture {
     return add_mlp(op, x, h, l.mlp);
   }
 
-  Tensor logits(Ops& op, const Batch& b, Tensor x) const override {
-    return op.linear(op.norm(op.rows(x, b.outputs), ends_.norm), ends_.head);
+  Tensor hidden(Ops& op, const Batch& b, Tensor x) const override {
+    return op.norm(op.rows(x, b.outputs), ends_.norm);
   }
+
+  Tensor logits(Ops& op, Tensor h) const override { return op.linear(h, ends_.head); }
 
  private:
   Ends ends_;

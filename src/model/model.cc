@@ -63,6 +63,12 @@ std::unique_ptr<Architecture> make(const gguf::Reader& file, const Config& confi
   return made;
 }
 
+// What follows the layers.
+Tensor last(const Architecture& model, Ops& op, const Batch& batch, Tensor x) {
+  const Tensor h = model.hidden(op, batch, x);  // [outputs, dim]
+  return batch.hidden ? h : model.logits(op, h);
+}
+
 Config check(const gguf::Reader& file, int64_t context, const Log& log) {
   Faults faults;
   Keys keys(file.metadata(), find_architecture(file).name, faults);
@@ -99,7 +105,7 @@ Tensor forward(const Architecture& model, Ops& op, const Batch& batch) {
   op.begin(batch);
   Tensor x = model.embed(op, batch);  // [tokens, dim]
   for (int i = 0; i < int(batch.layers.size()); ++i) x = op.end_layer(i, model.layer(op, batch, i, x));
-  return model.logits(op, batch, x);
+  return last(model, op, batch, x);
 }
 
 Tensor forward(const Model& model, const Stage& stage, const Batch& batch) {
@@ -108,7 +114,7 @@ Tensor forward(const Model& model, const Stage& stage, const Batch& batch) {
   op.begin(batch);
   Tensor x = stage.first == 0 ? a.embed(op, batch) : op.enter(batch.tokens.cols(), model.config.dim);
   for (int i = stage.first; i < stage.last; ++i) x = op.end_layer(i, a.layer(op, batch, i, x));
-  return stage.last == model.config.layers ? a.logits(op, batch, x) : x;
+  return stage.last == model.config.layers ? last(a, op, batch, x) : x;
 }
 
 }  // namespace juno::model

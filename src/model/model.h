@@ -37,11 +37,12 @@ Result<Model> load_model(gguf::Reader file, int64_t context, ops::Device& device
 Result<Model> load_model(gguf::Reader file, int64_t context, std::vector<ops::Device*> layers,
                          const Log& log);
 
-// The plain conductor: one whole forward pass. -> logits [outputs, vocab], valid until the next begin().
+// The plain conductor: one whole forward pass. -> logits [outputs, vocab] or, with batch.hidden, what the
+// head would read [outputs, dim]; valid until the next begin().
 Tensor forward(const Architecture& model, Ops& op, const Batch& batch);
 
 // The conductor of several devices: one stage, whose batch lies on its device. The x of the stage before it
-// finds at the executor's entrance(). -> x [tokens, dim] or, of the last, the logits.
+// finds at the executor's entrance(). -> x [tokens, dim] or, of the last, the same as above.
 Tensor forward(const Model& model, const Stage& stage, const Batch& batch);
 
 }  // namespace juno::model

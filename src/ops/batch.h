@@ -36,9 +36,10 @@ struct KvView {
 };
 
 struct Batch {
-  Tensor tokens;     // [1, tokens] i32
-  Tensor positions;  // [1, tokens] i32
-  Tensor outputs;    // [1, n] i32: the rows whose logits are wanted
+  Tensor tokens;        // [1, tokens] i32
+  Tensor positions;     // [1, tokens] i32
+  Tensor outputs;       // [1, n] i32: the rows whose logits are wanted
+  bool hidden = false;  // not their logits, but what the head makes them from
   std::span<const Run> runs;
   std::span<const KvLayer> layers;
 

@@ -95,7 +95,7 @@ TEST(Penalties, StayFinite) {
 }
 
 // §10 written out plainly, for temperature alone.
-int32_t defined(const std::vector<float>& logits, float temperature, uint64_t seed, int64_t position) {
+int32_t pick_at(const std::vector<float>& logits, float u, float temperature = 1) {
   std::vector<int32_t> ids(logits.size());
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
   std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
@@ -105,13 +105,17 @@ int32_t defined(const std::vector<float>& logits, float temperature, uint64_t se
     p.push_back(juno::exp((logits[id] - logits[ids[0]]) / temperature));
     sum += p.back();
   }
-  const float target = uniform(philox(seed, static_cast<uint64_t>(position), 0)[0]) * sum;
+  const float target = u * sum;
   float run = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
     run += p[i];
     if (run > target) return ids[i];
   }
   return ids[0];
+}
+
+int32_t defined(const std::vector<float>& logits, float temperature, uint64_t seed, int64_t position) {
+  return pick_at(logits, uniform(philox(seed, static_cast<uint64_t>(position), 0)[0]), temperature);
 }
 
 TEST(Draw, IsTheDefinition) {
@@ -176,6 +180,12 @@ TEST(TopP, KeepsTheFewestThatHoldTheMass) {
   EXPECT_EQ(frequencies({.temperature = 1, .top_p = 0.85f}, logits).size(), 3u);
 }
 
+TEST(TopP, OfZeroKeepsTheBest) {
+  const auto one = frequencies({.temperature = 2, .top_p = 0}, {1, 2, 2, 0}, 500);
+  EXPECT_EQ(one.size(), 1u);
+  EXPECT_TRUE(one.contains(1));
+}
+
 TEST(TopP, IsMeasuredBeforeTheTemperature) {
   const std::vector<float> logits = {std::log(0.2f), std::log(0.5f), std::log(0.3f)};
   EXPECT_EQ(frequencies({.temperature = 50, .top_p = 0.49f}, logits).size(), 1u);
@@ -206,12 +216,141 @@ TEST(Logprob, IsOfTheUnchangedLogits) {
   Sampler sampler(3);
   const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f), 50};
   const Pick greedy = sampler.pick({.logprobs = true}, logits, {}, 0);
-  EXPECT_NEAR(greedy.logprob.value(), std::log(0.5), 1e-6);
+  EXPECT_NEAR(greedy.score.value().logprob, std::log(0.5), 1e-6);
   const Pick biased = sampler.pick(
       {.temperature = 2, .top_k = 1, .logit_bias = {{2, 9.0f}}, .logprobs = true}, logits, {}, 0);
   EXPECT_EQ(biased.id, 2);
-  EXPECT_NEAR(biased.logprob.value(), std::log(0.2), 1e-6);
-  EXPECT_FALSE(sampler.pick({}, logits, {}, 0).logprob);
+  EXPECT_NEAR(biased.score.value().logprob, std::log(0.2), 1e-6);
+  EXPECT_FALSE(sampler.pick({}, logits, {}, 0).score);
+}
+
+TEST(Logprob, TopIsInOrderOfProbabilityThenId) {
+  const std::vector<float> logits = {std::log(0.1f), std::log(0.3f), std::log(0.2f),
+                                     std::log(0.3f), std::log(0.1f), 50};
+  Sampler sampler(5);
+  const Pick got = sampler.pick(
+      {.temperature = 1, .top_k = 1, .logit_bias = {{1, -100.0f}}, .logprobs = true, .top_logprobs = 4},
+      logits, {}, 0);
+  EXPECT_EQ(got.id, 3);
+  ASSERT_EQ(got.score->top.size(), 4u);
+  const std::vector<int32_t> ids = {1, 3, 2, 0};
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const Scored& one = got.score->top[i];
+    EXPECT_EQ(one.id, ids[i]) << "a ban changes no probability";
+    EXPECT_NEAR(one.logprob, logits[one.id], 1e-6);
+    EXPECT_EQ(one.logprob, Sampler(5).score(logits, one.id, 0).logprob) << "to the bit";
+  }
+  EXPECT_EQ(got.score->logprob, got.score->top[1].logprob);
+  EXPECT_EQ(sampler.score(logits, 0, 20).top.size(), 5u) << "there are no more";
+}
+
+std::vector<uint64_t> mask_of(std::initializer_list<int> ids, size_t words = 1) {
+  std::vector<uint64_t> bits(words);
+  for (int id : ids) bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+  return bits;
+}
+
+TEST(Mask, WhatItForbidsNeverComes) {
+  auto logits = random_logits(1000, 4);
+  logits[3] = std::numeric_limits<float>::max();
+  const auto bits = mask_of({5, 64, 700, 999}, 16);
+  Sampler sampler(1000);
+  const std::vector<int32_t> history = {5, 5, 3, 700, 3};
+  for (float temperature : {0.0f, 0.01f, 1.0f, 100.0f}) {
+    for (int top_k : {0, 1, 3, 600}) {
+      std::set<int32_t> seen;
+      for (int64_t position = 0; position < 300; ++position) {
+        const SamplingParams p{.temperature = temperature,
+                               .top_k = top_k,
+                               .typical_p = position % 2 ? 1 : 0.9f,
+                               .repeat_penalty = 1.5f,
+                               .presence_penalty = -2,
+                               .logit_bias = {{3, 100.0f}, {4, 100.0f}},
+                               .seed = 1};
+        seen.insert(sampler.pick(p, logits, history, position, {.mask = bits}).id);
+      }
+      for (int32_t id : seen) EXPECT_TRUE(id == 5 || id == 64 || id == 700 || id == 999) << id;
+      EXPECT_TRUE(seen.size() == 4 || temperature != 100 || top_k != 0);
+    }
+  }
+}
+
+TEST(Mask, LeavesTheChoiceAmongTheAllowedAsItIs) {
+  // As if the others had never been in the vocabulary.
+  const auto logits = random_logits(600, 9, 1);
+  std::vector<uint64_t> bits(10);
+  std::vector<float> few;
+  std::vector<int32_t> ids;
+  for (int id = 0; id < 600; id += 7) {
+    bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+    few.push_back(logits[id]);
+    ids.push_back(id);
+  }
+  Sampler sampler(600);
+  for (int64_t position = 0; position < 200; ++position) {
+    const SamplingParams p{.temperature = 0.9f, .top_p = 0.95f, .min_p = 0.01f, .seed = 3};
+    EXPECT_EQ(sampler.pick(p, logits, {}, position, {.mask = bits}).id, ids[pick(p, few, position)]);
+  }
+}
+
+TEST(Mask, EndTokensFollowMayEndAlone) {
+  const std::vector<float> logits = {1, 2, 3, 9};
+  const std::vector<int32_t> end = {3};
+  Sampler sampler(4);
+  EXPECT_EQ(sampler.pick({}, logits, {}, 0, {.ends = end}).id, 3);
+  EXPECT_EQ(sampler.pick({}, logits, {}, 0, {.ends = end, .may_end = false}).id, 2);
+  EXPECT_EQ(sampler.pick({}, logits, {}, 0, {.mask = mask_of({1}), .ends = end}).id, 3);
+  EXPECT_EQ(sampler.pick({}, logits, {}, 0, {.mask = mask_of({1, 3}), .ends = end, .may_end = false}).id, 1);
+}
+
+TEST(Mask, WithNothingLeftThereIsNoPick) {
+  const std::vector<float> logits(700, 1.0f);
+  Sampler sampler(700);
+  for (float temperature : {0.0f, 1.0f}) {
+    for (int top_k : {0, 5, 600}) {
+      const SamplingParams p{.temperature = temperature, .top_k = top_k, .logprobs = true};
+      EXPECT_EQ(sampler.pick(p, logits, {}, 0, {.mask = mask_of({}, 11)}).id, -1);
+      EXPECT_EQ(sampler
+                    .pick(p, logits, {}, 0,
+                          {.mask = mask_of({3}, 1), .ends = std::vector<int32_t>{3}, .may_end = false})
+                    .id,
+                -1);
+    }
+  }
+}
+
+TEST(Bias, OfMinusAHundredBans) {
+  const float huge = std::numeric_limits<float>::max();
+  const std::vector<float> logits = {huge, 1, -huge};
+  EXPECT_EQ(pick({.logit_bias = {{0, -100.0f}}}, logits), 1);
+  EXPECT_EQ(pick({.logit_bias = {{0, -100.0f}, {1, -100.0f}}}, logits), 2);
+  EXPECT_EQ(pick({.temperature = 100, .logit_bias = {{0, -100.0f}, {1, -100.0f}, {2, -100.0f}}}, logits), -1);
+  EXPECT_FALSE(frequencies({.temperature = 100, .logit_bias = {{0, -100.0f}}}, {3, 2, 1}).contains(0));
+}
+
+TEST(Penalties, PresenceAndFrequencyCountFromTheReplysStart) {
+  SamplingParams p{.presence_penalty = 1.5f, .reply_start = 2};
+  EXPECT_EQ(pick(p, {5, 4, 0}, 2, {0, 0}), 0) << "the prompt is not counted";
+  EXPECT_EQ(pick(p, {5, 4, 0}, 3, {2, 2, 0}), 1);
+  p = {.frequency_penalty = 0.6f, .reply_start = 2};
+  EXPECT_EQ(pick(p, {5, 4, 0}, 4, {0, 0, 0}), 0) << "once";
+  EXPECT_EQ(pick(p, {5, 4, 0}, 5, {0, 0, 0, 0}), 1) << "twice";
+  p = {.repeat_penalty = 1.5f, .reply_start = 2};
+  EXPECT_EQ(pick(p, {5, 4, 0}, 2, {0, 2}), 1) << "the repeat penalty is of prompt and reply";
+}
+
+TEST(C52, StreamsDrawNumbersOfTheirOwn) {
+  const auto logits = random_logits(1000, 1, 0.5f);
+  std::vector<int32_t> plain, first, second;
+  for (int64_t i = 0; i < 30; ++i) {
+    plain.push_back(pick({.temperature = 1, .seed = 5}, logits, i));
+    first.push_back(pick({.temperature = 1, .seed = 5, .stream = 0}, logits, i));
+    second.push_back(pick({.temperature = 1, .seed = 5, .stream = 1}, logits, i));
+    const float u = uniform(philox(5, static_cast<uint64_t>(i), 1)[0]);
+    EXPECT_EQ(second.back(), pick_at(logits, u));
+  }
+  EXPECT_EQ(plain, first);
+  EXPECT_NE(first, second);
 }
 
 TEST(Sampler, SurvivesExtremeLogits) {
@@ -228,7 +367,7 @@ TEST(Sampler, SurvivesExtremeLogits) {
       const Pick got = sampler.pick(p, logits, {}, 1);
       EXPECT_GE(got.id, 0);
       EXPECT_LT(got.id, 3);
-      EXPECT_FALSE(std::isnan(*got.logprob));
+      EXPECT_FALSE(std::isnan(got.score->logprob));
     }
   }
 }
@@ -246,7 +385,7 @@ TEST(Validate, NamesTheParameterItsValueAndItsRange) {
       {"top_k", {.top_k = -1}},
       {"typical_p", {.typical_p = 0}},
       {"typical_p", {.typical_p = kNan}},
-      {"top_p", {.top_p = 0}},
+      {"top_p", {.top_p = -0.1f}},
       {"top_p", {.top_p = 1.5f}},
       {"top_p", {.top_p = kNan}},
       {"min_p", {.min_p = -0.1f}},
@@ -256,6 +395,9 @@ TEST(Validate, NamesTheParameterItsValueAndItsRange) {
       {"repeat_last_n", {.repeat_last_n = -2}},
       {"presence_penalty", {.presence_penalty = 3}},
       {"frequency_penalty", {.frequency_penalty = kInf}},
+      {"reply_start", {.reply_start = -1}},
+      {"top_logprobs", {.top_logprobs = -1}},
+      {"top_logprobs", {.top_logprobs = 21}},
       {"logit_bias", {.logit_bias = {{3, 1.0f}}}},
       {"logit_bias", {.logit_bias = {{-1, 1.0f}}}},
       {"logit_bias", {.logit_bias = {{0, kNan}}}},
@@ -271,7 +413,7 @@ TEST(Validate, NamesTheParameterItsValueAndItsRange) {
   EXPECT_TRUE(validate({.temperature = 100,
                         .top_k = 1 << 30,
                         .typical_p = 1,
-                        .top_p = 1e-6f,
+                        .top_p = 0,
                         .min_p = 1,
                         .repeat_penalty = 10,
                         .repeat_last_n = -1,

@@ -59,7 +59,8 @@ GpuOps::Shape GpuOps::shape_of(const ops::Batch& batch) const {
           .wanted = batch.outputs.cols(),
           .max_chunks = chunks,
           .runs = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows >= kPromptRows; }),
-          .alone = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows == 1; })};
+          .alone = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows == 1; }),
+          .hidden = batch.hidden};
 }
 
 Tensor GpuOps::run(const ops::Batch& batch, const std::function<Tensor()>& forward) {
@@ -115,7 +116,7 @@ void GpuOps::record(Program& p, const ops::Batch& batch, const std::function<Ten
 // Rows of logits whose greatest ids a program finds; 0 where its result is something else, as on a stage that
 // is not the last.
 int64_t GpuOps::best_rows(const Program& p) const {
-  return p.result.rows() == p.shape.wanted ? p.shape.wanted : 0;
+  return p.result.rows() == p.shape.wanted && !p.shape.hidden ? p.shape.wanted : 0;
 }
 
 void GpuOps::play(Program& p) {

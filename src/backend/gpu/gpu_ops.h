@@ -58,6 +58,7 @@ class GpuOps final : public ops::Executor {
     int64_t rows = 0, wanted = 0;
     int max_chunks = 0;
     bool runs = false, alone = false;  // PassMemory
+    bool hidden = false;
     friend bool operator==(const Shape&, const Shape&) = default;
   };
   struct Program {
