@@ -275,7 +275,7 @@ class Placer {
   const Capacity capacity_;
   const int64_t context_;
   const int layers_;
-  const ops::KvShape shape_;  // of each layer
+  const ops::KvShape shape_;              // of each layer
   std::unique_ptr<ops::Executor> first_;  // card, where it had to be opened to choose it
   size_t cards_ = 0;
   std::string none_fits_;
