@@ -32,6 +32,7 @@ Result<std::unique_ptr<ops::Executor>> open_one(const std::string& name, const S
                              .isa = o.isa,
                              .activations = profile(o.activations),
                              .pool = o.pool,
+                             .turn_weights = o.repack,
                              .log = o.log});
 }
 
@@ -286,7 +287,15 @@ class Placer {
 
 Placement place(gguf::Reader& file, const model::Config& config, int64_t context,
                 const SessionOptions& options, const Capacity& capacity) {
-  return Placer(file, config, context, options, capacity).run();
+  SessionOptions chosen = options;
+  const uint64_t usable = host_memory().usable();
+  if (options.repack && usable > 0 && file.tensor_bytes() > usable / 10 * 9) {
+    chosen.repack = false;
+    options.log.warn(
+        "[api] {}: weights of {} stay in the file, for {} of memory are free: decoding is slower",
+        file.name(), gigabytes(file.tensor_bytes()), gigabytes(usable));
+  }
+  return Placer(file, config, context, chosen, capacity).run();
 }
 
 uint64_t weight_bytes(const gguf::Reader& file, int first, int last) {
@@ -320,9 +329,7 @@ std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage>
   const std::vector<ops::KvShape> layers(static_cast<size_t>(model.config.layers), model.config.kv_shape());
   const auto pool = take(engine::KvPool::make(devices, layers, how.pages()));
   book(&Estimate::kv);
-  const auto work = take(
-      engine::Runner::measure(model, stages, pool->layers(),
-                              {.tokens = how.chunk, .sequences = how.sequences, .outputs = how.outputs}));
+  const auto work = take(engine::Runner::measure(model, stages, pool->layers(), how.limits()));
   for (size_t i = 0; i < sizes.size(); ++i) sizes[i].work = work[i];
   file = std::move(model.file);
   return sizes;

@@ -57,7 +57,7 @@ PrefixCache::~PrefixCache() {
   while (!used_.empty()) erase(*used_.front());
 }
 
-bool PrefixCache::open(Sequence& s, int spare, bool sessions) {
+bool PrefixCache::open(Sequence& s, int spare) {
   const auto tokens = reusable(s);
   Near near{find_root(s.request.salt), kPage};
   Node* last = near.node;
@@ -70,8 +70,7 @@ bool PrefixCache::open(Sequence& s, int spare, bool sessions) {
   }
   const int wanted =
       KvPool::pages_for(static_cast<int64_t>(s.tokens.size())) - static_cast<int>(s.pages.size());
-  const auto idle = std::ranges::count_if(used_, [&](const Node* n) { return gives(*n, sessions); });
-  if (pool_.free() + static_cast<int>(idle) < wanted + spare) {
+  if (pool_.free() + idle_pages() < wanted + spare) {
     pool_.release(s.pages);
     return false;
   }
@@ -79,10 +78,10 @@ bool PrefixCache::open(Sequence& s, int spare, bool sessions) {
   if (last) touch(near.common > 0 ? *near.node : *last);
   if (last && near.common > 0) {
     s.stored += static_cast<int64_t>(near.common);
-    s.pages.push_back(own(*near.node, sessions));
+    s.pages.push_back(own(*near.node));
   }
   return acquire(KvPool::pages_for(static_cast<int64_t>(s.tokens.size())) - static_cast<int>(s.pages.size()),
-                 s.pages, sessions);
+                 s.pages);
 }
 
 void PrefixCache::publish(Sequence& s) {
@@ -94,8 +93,8 @@ void PrefixCache::publish(Sequence& s) {
   if (!s.request.session.empty()) pin(s.request.session, *node);
 }
 
-bool PrefixCache::acquire(int count, std::vector<int32_t>& to, bool sessions) {
-  if (pool_.free() < count) give_up(count, sessions);
+bool PrefixCache::acquire(int count, std::vector<int32_t>& to) {
+  if (pool_.free() < count) give_up(count);
   return pool_.acquire(count, to);
 }
 
@@ -133,7 +132,7 @@ void PrefixCache::trim(const std::string& salt, std::span<const int32_t> tokens,
 
 void PrefixCache::trim(Node& leaf, int64_t from) {
   for (Node* node = &leaf;
-       node->parent && node->first >= from && node->children.empty() && gives(*node, /*sessions=*/false);) {
+       node->parent && node->first >= from && node->children.empty() && node->sessions == 0 && idle(*node);) {
     Node* const parent = node->parent;
     const bool ends = !parent->parent;  // a root goes with its last child
     erase(*node);
@@ -158,7 +157,7 @@ void PrefixCache::end_session(const std::string& session) {
 }
 
 int PrefixCache::idle_pages() const {
-  return static_cast<int>(std::ranges::count_if(used_, [&](const Node* n) { return gives(*n, true); }));
+  return static_cast<int>(std::ranges::count_if(used_, [&](const Node* n) { return idle(*n); }));
 }
 
 void PrefixCache::held(std::vector<int32_t>& pages) const {
@@ -219,11 +218,11 @@ PrefixCache::Node* PrefixCache::put(Node& parent, std::span<const int32_t> token
 
 // A page for a writer with what the node's page holds: a copy, or the page itself when no other is to be
 // had.
-int32_t PrefixCache::own(Node& node, bool sessions) {
+int32_t PrefixCache::own(Node& node) {
   int32_t page = node.page;
   pool_.hold(page);  // it is not given up for its own copy
   std::vector<int32_t> copy;
-  if (acquire(1, copy, sessions)) {
+  if (acquire(1, copy)) {
     pool_.copy(page, copy[0]);
     pool_.release(page);
     page = copy[0];
@@ -233,17 +232,14 @@ int32_t PrefixCache::own(Node& node, bool sessions) {
   return page;
 }
 
-bool PrefixCache::gives(const Node& node, bool sessions) const {
-  return pool_.holders(node.page) == 1 && (sessions || node.sessions == 0);
-}
+bool PrefixCache::idle(const Node& node) const { return pool_.holders(node.page) == 1; }
 
 // Until `wanted` pages are free. Children stand before their parents, so one pass meets all that can go.
-void PrefixCache::give_up(int wanted, bool sessions) {
+void PrefixCache::give_up(int wanted) {
   for (bool theirs : {false, true}) {
-    if (theirs && !sessions) return;
     for (auto at = used_.begin(); at != used_.end() && pool_.free() < wanted;) {
       Node& node = **at++;
-      if (node.children.empty() && gives(node, theirs)) erase(node);
+      if (node.children.empty() && idle(node) && (theirs || node.sessions == 0)) erase(node);
     }
   }
 }

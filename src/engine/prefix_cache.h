@@ -17,8 +17,8 @@ namespace juno::engine {
 
 // A page is known by the salt and all tokens from position 0 to its last one, which are compared
 // themselves: nothing can serve a wrong page. Whole pages are shared; the first that differs from what is
-// wanted is copied as far as it agrees. Pages that nobody else holds are given up, the longest unused first,
-// when others want them; those of a session only when nothing else can be given up.
+// wanted is copied as far as it agrees. Pages that nobody else holds are given up when they are wanted, the
+// longest unused first, those of a session last.
 class PrefixCache {
  public:
   // The pool outlives the cache.
@@ -29,8 +29,7 @@ class PrefixCache {
 
   // Gives a sequence without pages those for all its tokens, and says in `stored` how many of the tokens are
   // in them already. False, and nothing done, when that would leave fewer than `spare` pages to be had.
-  // sessions: whether theirs may be given up too.
-  bool open(Sequence& s, int spare, bool sessions);
+  bool open(Sequence& s, int spare);
 
   // Keeps what the sequence has stored, under its salt and session. Where the cache knows a page already the
   // sequence gets that one for its own.
@@ -38,7 +37,7 @@ class PrefixCache {
 
   // Appends free pages to `to`, having given up what it takes; false, and nothing appended, when there are
   // too few.
-  bool acquire(int count, std::vector<int32_t>& to, bool sessions);
+  bool acquire(int count, std::vector<int32_t>& to);
 
   // Keeps what is known of `tokens` under another salt too, in pages of its own; returns how many tokens. An
   // error when too few pages are free.
@@ -75,9 +74,9 @@ class PrefixCache {
   Node& root(const std::string& salt);
   static Near closest(Node& parent, std::span<const int32_t> tokens);
   Node* put(Node& parent, std::span<const int32_t> tokens, int32_t& page);
-  int32_t own(Node& node, bool sessions);
-  bool gives(const Node& node, bool sessions) const;
-  void give_up(int wanted, bool sessions);
+  int32_t own(Node& node);
+  bool idle(const Node& node) const;
+  void give_up(int wanted);
   void touch(Node& node);
   void pin(const std::string& session, Node& leaf);
   void trim(Node& leaf, int64_t from);

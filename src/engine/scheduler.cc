@@ -73,7 +73,7 @@ void Scheduler::remove(Sequence& s) {
   if (--s.share->sequences == 0) shares_.erase(s.request.tenant);
 }
 
-std::span<const Piece> Scheduler::next() {
+std::span<Piece> Scheduler::next() {
   grow();
   admit();
   pieces_.clear();
@@ -96,6 +96,19 @@ void Scheduler::give(Sequence& s, int64_t most) {
   s.share->served += count;
 }
 
+int64_t Scheduler::extend(Piece& piece, int64_t count) {
+  Sequence& s = *piece.sequence;
+  const auto tokens = static_cast<int64_t>(s.tokens.size());
+  count = std::min(count, spare());
+  const int wanted = KvPool::pages_for(tokens + count) - static_cast<int>(s.pages.size());
+  if (wanted > 0 && !cache_.acquire(wanted, s.pages))
+    count = static_cast<int64_t>(s.pages.size()) * ops::kPagePositions - tokens;
+  piece.count += count;
+  tokens_left_ -= count;
+  outputs_left_ -= count;
+  return count;
+}
+
 void Scheduler::give_prompts() {
   prompts_.clear();
   for (Sequence* s : running_)
@@ -115,7 +128,7 @@ void Scheduler::give_prompts() {
 void Scheduler::grow() {
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& s = *running_[i];
-    while (!cache_.acquire(pages_wanted(s), s.pages, /*sessions=*/true)) {
+    while (!cache_.acquire(pages_wanted(s), s.pages)) {
       Sequence& last = *running_.back();
       preempt(last);
       if (&last == &s) return;
@@ -155,7 +168,7 @@ bool Scheduler::open(Sequence& s) {
     return KvPool::pages_for(r->limit) > static_cast<int>(r->pages.size());
   };
   const auto spare = std::ranges::count_if(running_, grows) / kRunningPerSparePage;
-  return cache_.open(s, static_cast<int>(spare), /*sessions=*/running_.empty());
+  return cache_.open(s, static_cast<int>(spare));
 }
 
 void Scheduler::preempt(Sequence& s) {

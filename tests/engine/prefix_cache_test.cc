@@ -45,7 +45,7 @@ class PrefixCacheTest : public testing::Test {
   // How many of the tokens are known; the sequence leaves all of them to the cache.
   int64_t pass(std::vector<int32_t> tokens, Request request = {}) {
     Sequence s = sequence(std::move(tokens), std::move(request));
-    EXPECT_TRUE(cache_->open(s, 0, true));
+    EXPECT_TRUE(cache_->open(s, 0));
     const int64_t known = s.stored;
     s.stored = static_cast<int64_t>(s.tokens.size());
     cache_->publish(s);
@@ -55,7 +55,7 @@ class PrefixCacheTest : public testing::Test {
   // The same, leaving nothing.
   int64_t known(std::vector<int32_t> tokens, Request request = {}) {
     Sequence s = sequence(std::move(tokens), std::move(request));
-    EXPECT_TRUE(cache_->open(s, 0, true));
+    EXPECT_TRUE(cache_->open(s, 0));
     const int64_t known = s.stored;
     pool_->release(s.pages);
     return known;
@@ -95,13 +95,13 @@ TEST_F(PrefixCacheTest, KnowsWhatPromptsHaveInCommonToTheToken) {
 
 TEST_F(PrefixCacheTest, SharesWholePagesAndCopiesTheLast) {
   Sequence a = sequence(numbers(100));
-  ASSERT_TRUE(cache_->open(a, 0, true));
+  ASSERT_TRUE(cache_->open(a, 0));
   content(a.pages[0]) = 11;
   content(a.pages[1]) = 22;
   a.stored = 100;
   cache_->publish(a);
   Sequence b = sequence(joined(numbers(100), {7}));
-  ASSERT_TRUE(cache_->open(b, 0, true));
+  ASSERT_TRUE(cache_->open(b, 0));
   EXPECT_EQ(b.stored, 100);
   EXPECT_EQ(b.pages[0], a.pages[0]);
   EXPECT_NE(b.pages[1], a.pages[1]) << "both write their own next position";
@@ -123,7 +123,7 @@ TEST_F(PrefixCacheTest, AConversationThatFillsThePoolGoesOnInItsLastPage) {
 
 TEST_F(PrefixCacheTest, TwoThatComputedTheSameKeepItOnce) {
   Sequence a = sequence(numbers(130)), b = sequence(numbers(130));
-  for (Sequence* s : {&a, &b}) ASSERT_TRUE(cache_->open(*s, 0, true));
+  for (Sequence* s : {&a, &b}) ASSERT_TRUE(cache_->open(*s, 0));
   EXPECT_EQ(pool_->used(), 6);
   for (Sequence* s : {&a, &b}) {
     s->stored = 130;
@@ -161,13 +161,13 @@ TEST_F(PrefixCacheTest, GivesUpTheLongestUnusedFromItsEnd) {
 TEST_F(PrefixCacheTest, WhatASequenceHoldsIsNotGivenUp) {
   pass(numbers(4 * 64));
   Sequence a = sequence(numbers(4 * 64 + 1));
-  ASSERT_TRUE(cache_->open(a, 0, true));
+  ASSERT_TRUE(cache_->open(a, 0));
   Sequence b = sequence(numbers(4 * 64, 1000));
-  EXPECT_FALSE(cache_->open(b, 0, true));
+  EXPECT_FALSE(cache_->open(b, 0));
   EXPECT_TRUE(b.pages.empty());
   b.tokens.resize(3 * 64);
-  EXPECT_FALSE(cache_->open(b, 1, true)) << "one is to be spared";
-  EXPECT_TRUE(cache_->open(b, 0, true));
+  EXPECT_FALSE(cache_->open(b, 1)) << "one is to be spared";
+  EXPECT_TRUE(cache_->open(b, 0));
   expect_sound({&a, &b});
   for (Sequence* s : {&a, &b}) pool_->release(s->pages);
 }
@@ -193,8 +193,7 @@ TEST_F(PrefixCacheTest, ASessionsPagesStayUntilNothingElseCanGo) {
   pass(numbers(5 * 64, 2000));
   EXPECT_EQ(known(numbers(3 * 64), {.session = "s"}), 3 * 64 - 1);
   Sequence large = sequence(numbers(6 * 64, 3000));
-  EXPECT_FALSE(cache_->open(large, 0, /*sessions=*/false));
-  EXPECT_TRUE(cache_->open(large, 0, /*sessions=*/true));
+  EXPECT_TRUE(cache_->open(large, 0));
   pool_->release(large.pages);
   EXPECT_EQ(known(numbers(3 * 64)), 2 * 64) << "its end went first";
   EXPECT_EQ(cache_->sessions(), 1u);
@@ -219,8 +218,9 @@ TEST_F(PrefixCacheTest, ASessionHoldsItsLastConversationOnly) {
   pass(numbers(4 * 64), {.session = "s"});
   pass(numbers(64, 1000), {.session = "s"});
   Sequence large = sequence(numbers(7 * 64, 3000));
-  EXPECT_TRUE(cache_->open(large, 0, /*sessions=*/false));
+  EXPECT_TRUE(cache_->open(large, 0));
   pool_->release(large.pages);
+  EXPECT_EQ(known(numbers(65, 1000)), 64);
 }
 
 TEST_F(PrefixCacheTest, TrimForgetsPagesFromAPosition) {
@@ -266,7 +266,7 @@ TEST_F(PrefixCacheTest, RandomStormsLoseNoPageAndServeNoWrongOne) {
     if (below(2) == 0) {
       Sequence s = sequence(prompt(), {.salt = std::string(static_cast<size_t>(below(2)), 'x'),
                                        .session = below(4) ? "" : std::to_string(below(3))});
-      if (cache_->open(s, below(2), below(2) == 0)) {
+      if (cache_->open(s, below(2))) {
         ++opened;
         reused += s.stored > 0;
         for (size_t p = 0; p < s.tokens.size() / 64; ++p) {
@@ -297,7 +297,7 @@ TEST_F(PrefixCacheTest, RandomStormsLoseNoPageAndServeNoWrongOne) {
   for (Sequence& s : running) pool_->release(s.pages);
   EXPECT_EQ(cache_->idle_pages(), pool_->used());
   std::vector<int32_t> all;
-  EXPECT_TRUE(cache_->acquire(8, all, /*sessions=*/true)) << "everything can be had in the end";
+  EXPECT_TRUE(cache_->acquire(8, all)) << "everything can be had in the end";
   pool_->release(all);
 }
 
