@@ -173,7 +173,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   void next_request() {
     head_.emplace();
     head_->header_limit(static_cast<uint32_t>(limits().header));
-    head_->body_limit(boost::none);  // judged after the route, in on_head()
+    head_->body_limit(UINT64_MAX);  // judged after the route, in on_head()
     body_.reset();
     head_bytes_ = body_bytes_ = 0;
     request_ = {};
