@@ -141,6 +141,10 @@ Fields joined(Fields a, const Fields& b) {
 }
 
 const Json* Values::find(std::string_view name) const {
+  if (std::ranges::none_of(fields_, [&](const Field& field) {
+        return field.name == name && field.stand != Field::Stand::kElsewhere;
+      }))
+    return nullptr;  // served without it
   const std::string sent = sent_as(name);
   const auto at = object_.find(sent);
   return at == object_.end() || at->is_null() ? nullptr : &*at;
