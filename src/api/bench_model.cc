@@ -113,7 +113,6 @@ class ModelBench {
       const auto start = Clock::now();
       parts_.emplace(open_parts(options_));
       const double open = seconds_since(start);
-      kept_.assign(1, {});
       pass({"load", 1, 1, 0, 1});
       if (i == 0) continue;
       opened.push_back(open);
@@ -145,19 +144,23 @@ class ModelBench {
                                                {.context = context,
                                                 .chunk = std::max(parts_->chunk, sequences),
                                                 .sequences = sequences,
-                                                .vocab = parts_->tokenizer->size()}));
-    kept_.assign(1, {});
+                                                .vocab = parts_->tokenizer->size(),
+                                                .positions = positions(context, sequences)}));
     if (depth > 0) pass({"fill", depth, 0, 0, 1});
     for (const Test& t : tests) measure(t);
-    kept_.clear();
+  }
+
+  // The context and, of each sequence, a page of the depth that a test goes on in a copy of.
+  static int64_t positions(int64_t context, int64_t sequences) {
+    return (engine::KvPool::pages_for(context) + 1) * sequences * ops::kPagePositions;
   }
 
   bool skips(const Test& t) {
     const std::vector<ops::KvShape> layers(static_cast<size_t>(parts_->model->config.layers),
                                            parts_->model->config.kv_shape());
-    const uint64_t cache = engine::KvPool::bytes_per_page(layers) *
-                           static_cast<uint64_t>(engine::KvPool::pages_for(t.positions())) *
-                           static_cast<uint64_t>(t.batch);
+    const uint64_t cache =
+        engine::KvPool::bytes_per_page(layers) *
+        static_cast<uint64_t>(engine::KvPool::pages_for(positions(t.positions(), t.batch)));
     const auto card = parts_->stages.back().ops->device().memory();
     const uint64_t memory = card ? card->free + parts_->engine->pool().bytes() : host_memory().usable();
     std::string why;
@@ -173,8 +176,8 @@ class ModelBench {
   }
 
   void measure(const Test& t) {
-    while (kept_.size() < static_cast<size_t>(t.batch))
-      kept_.push_back(take(parts_->engine->copy(kept_.front())));
+    for (int64_t i = 1; i < t.batch && t.depth > 0; ++i)
+      take(parts_->engine->clone(prompt({"fill", t.depth, 0, 0, 1}, 0), salt(0), salt(i)));
     std::vector<double> seconds;
     Pass last;
     for (int i = 0; i <= how_.repetitions; ++i) {
@@ -200,25 +203,28 @@ class ModelBench {
                   t.batch, tokens * passes);
   }
 
-  // All sequences of a test to their ends; what they had in the cache before is kept.
+  // Keys and values of one sequence: its depth is read from pages of its own.
+  static std::string salt(int64_t sequence) { return std::to_string(sequence); }
+
+  // All sequences of a test to their ends, each from the depth that is in the cache; a fill puts it there.
   Pass pass(const Test& t) {
     Pass result;
     Fnv1a sampled;
     std::optional<Error> error;
     std::vector<engine::Request> requests;
     for (int64_t i = 0; i < t.batch; ++i) {
-      engine::Prefix& kept = kept_[static_cast<size_t>(i)];
       engine::Request request{.prompt = prompt(t, i), .max_tokens = t.decode, .sampling = kSampling};
       request.sampling.seed = static_cast<uint64_t>(i);
-      request.prefix = std::move(kept);
-      request.keep_prefix = true;
+      request.salt = salt(i);
+      request.reuse = t.depth;
+      request.keep = t.decode == 0;
       request.on_token = [&sampled](const engine::Token& token) {
         sampled.add(&token.id, sizeof token.id);
         return true;
       };
-      request.on_finish = [&kept, &error](engine::Finish& finish) {
+      request.on_finish = [&error, &t](engine::Finish& finish) {
         if (finish.error) error = finish.error;
-        kept = std::move(finish.prefix);
+        if (finish.cached_tokens != t.depth) error = Error(Code::kFailed, "[api] the cache lost the depth");
       };
       requests.push_back(std::move(request));
     }
@@ -232,12 +238,6 @@ class ModelBench {
     result.weight_bytes = parts_->snapshot().since(before).weight_bytes();
     result.sampled = sampled.value();
     if (error) throw std::move(*error);
-    const int64_t stays = t.decode == 0 ? t.prompt : t.depth;
-    for (int64_t i = 0; i < t.batch; ++i) {
-      engine::Prefix& kept = kept_[static_cast<size_t>(i)];
-      kept.ids.resize(static_cast<size_t>(stays));
-      engine.shrink(kept);
-    }
     return result;
   }
 
@@ -257,7 +257,6 @@ class ModelBench {
   int64_t limit_ = 0;  // positions that a sequence may have
   std::optional<Opened> parts_;
   Work work_;
-  std::vector<engine::Prefix> kept_;  // of each sequence, `depth` tokens
   Json tests_ = Json::array(), skipped_ = Json::array();
 };
 

@@ -156,6 +156,8 @@ class ArmRun {
     const size_t prompt = index % prompts_.size();
     engine::Request request{.prompt = prompts_[prompt], .max_tokens = work_.max_tokens};
     request.every_logits = work_.modes[mode].logits;
+    request.reuse = 0;  // each answer is computed from its first token
+    request.keep = false;
     if (work_.prompt_logits)
       for (size_t p = 0; p < prompts_[prompt].size(); ++p)
         request.logits_at.push_back(static_cast<int64_t>(p));

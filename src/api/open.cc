@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 
 #include "api/named.h"
@@ -57,21 +56,14 @@ Info describe(const Opened& parts, const SessionOptions& options) {
 // Of the host's memory. Weights that are laid out anew are counted once: their pages of the file are given
 // up when others want them.
 uint64_t host_need(const gguf::Reader& file, const Placement& placement) {
-  uint64_t copied = 0, bytes = 0;
-  std::vector<bool> here;  // layers
+  uint64_t copied = 0, weights = 0, bytes = 0;
   for (size_t i = 0; i < placement.stages.size(); ++i) {
     const model::Stage& stage = placement.stages[i];
-    const bool host = !stage.ops->device().memory();
-    here.resize(static_cast<size_t>(stage.last), host);
-    if (!host) continue;
-    copied += placement.estimates[i].weights;
-    bytes += placement.estimates[i].kv + placement.estimates[i].work;
-  }
-  uint64_t weights = 0;
-  for (const gguf::TensorInfo& t : file.tensors()) {
-    size_t layer = 0;
-    if (t.name.starts_with("blk.")) std::from_chars(t.name.data() + 4, t.name.data() + t.name.size(), layer);
-    if (layer < here.size() && here[layer]) weights += t.bytes;
+    if (stage.ops->device().memory()) continue;
+    const Estimate& e = placement.estimates[i];
+    copied += e.weights;
+    bytes += e.kv + e.work;
+    weights += weight_bytes(file, stage.first, stage.last);
   }
   return bytes + std::max(weights, copied);
 }
@@ -119,7 +111,7 @@ Opened open_parts(const SessionOptions& options, const Capacity& capacity) {
   const Log log = named(options.log, file.name());
   parts.tokenizer = std::make_unique<tokenizer::Tokenizer>(
       take(named(tokenizer::Tokenizer::load(file.metadata(), log), file.name())));
-  Placement placement = place(file, config.layers, context, options, capacity);
+  Placement placement = place(file, config, context, options, capacity);
   const uint64_t host_bytes = host_need(file, placement);
   if (capacity.host_bytes > 0) check_host(file, host_bytes, capacity, options.log);
   parts.executors = std::move(placement.executors);
@@ -132,12 +124,9 @@ Opened open_parts(const SessionOptions& options, const Capacity& capacity) {
       take(model::load_model(std::move(file), context, std::move(devices), options.log)));
   take(named(parts.tokenizer->fit_embedding(parts.model->config.vocab, log), parts.model->file.name()));
   parts.prompt = std::make_unique<Prompt>(parts.model->file, *parts.tokenizer, options.chat_template, log);
-  parts.chunk = placement.chunk;
-  parts.engine = take(engine::Engine::make(*parts.model, parts.stages,
-                                           {.context = context,
-                                            .chunk = parts.chunk,
-                                            .sequences = capacity.sequences,
-                                            .vocab = parts.tokenizer->size()}));
+  parts.chunk = placement.how.chunk;
+  placement.how.vocab = parts.tokenizer->size();
+  parts.engine = take(engine::Engine::make(*parts.model, parts.stages, placement.how));
   parts.info = describe(parts, options);
   parts.info.host_bytes = host_bytes;
   return parts;

@@ -124,7 +124,7 @@ class Service {
   void cancel(Ticket ticket);
 
   // [inputs][dim], unit length. Waits its turn among the requests, on the caller's thread.
-  Result<std::vector<std::vector<float>>> embed(const EmbeddingWork& work);
+  Result<std::vector<std::vector<float>>> embed(EmbeddingWork work);
   int64_t embedding_size() const;  // 0: this model gives none
 
   // kNotFound for none of this tenant's.

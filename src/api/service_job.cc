@@ -104,6 +104,7 @@ engine::Request Job::request(int choice) {
 
 // Each token of the prompt but the first, by the logits of the position before it.
 void Job::score_prompt(engine::Request& r) {
+  if (prompt_tokens_ == 1) return listener_->on_prompt_scores({});
   for (int64_t p = 0; p + 1 < prompt_tokens_; ++p) r.logits_at.push_back(p);
   r.on_logits = [this, prompt = r.prompt](int64_t position, std::span<const float> logits) {
     tell([&] {

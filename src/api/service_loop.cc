@@ -7,6 +7,11 @@
 #include "base/fp_env.h"
 
 namespace juno::api {
+namespace {
+
+constexpr int kPromptScores = 16;  // of one step at least, where a prompt is scored
+
+}  // namespace
 
 Loop::Loop(const SessionOptions& options, const ServiceOptions& how) : how_(how) {
   std::promise<void> loaded;
@@ -41,29 +46,35 @@ void Loop::run(const SessionOptions& options, std::promise<void> loaded) {
     opened_ = std::make_unique<Opened>(
         open_parts(options, {.sequences = how_.sequences,
                              .positions = how_.kv_positions,
+                             .outputs = std::max(how_.sequences, kPromptScores),
                              .host_bytes = how_.memory > 0 ? how_.memory : host_memory().usable()}));
     loaded.set_value();
   } catch (...) {
     return loaded.set_exception(std::current_exception());
   }
-  while (receive()) step();
-  for (const auto& job : live_) job->cancel();
-  for (const auto& job : live_) job->tend(Clock::now());
+  engine::Guides guides(*opened_->tokenizer);
+  engine::Sampler sampler(opened_->tokenizer->size());
+  Workshop workshop{*opened_->engine, guides, sampler, tally_};
+  while (receive(workshop)) step();
+  for (const auto& task : live_) task->cancel();
+  for (const auto& task : live_) task->tend();
+  for (const auto& task : live_) task->fail(Error(Code::kBusy, "[api] the model is being closed"));
   settle();
 }
 
-Service::Ticket Loop::add(std::shared_ptr<Job> job) {
+Service::Ticket Loop::add(std::shared_ptr<Task> task, const std::string& tenant) {
   Service::Ticket ticket = 0;
-  std::list<std::shared_ptr<Job>> one{job};
+  Tasks one{task};
   {
     const std::lock_guard lock(mutex_);
-    const int64_t waiting = static_cast<int64_t>(jobs_.size()) - running_;
+    const int64_t waiting = static_cast<int64_t>(tasks_.size()) - running_;
     if (over_) fail(Code::kBusy, "[api] the model is being closed");
     if (waiting >= how_.queue)
       fail(Code::kBusy, "[api] {} requests are waiting, and the queue holds {}", waiting, how_.queue);
-    if (jobs_.empty()) last_progress_ = Clock::now();
-    ticket = job->ticket = ++last_ticket_;
-    jobs_.emplace(ticket, std::move(job));
+    if (!task->session.empty()) sessions_.use(tenant, task->session);
+    if (tasks_.empty()) last_progress_ = Clock::now();
+    ticket = task->ticket = ++last_ticket_;
+    tasks_.emplace(ticket, std::move(task));
     arrivals_.splice(arrivals_.end(), one);
   }
   arrived_.notify_one();
@@ -72,20 +83,29 @@ Service::Ticket Loop::add(std::shared_ptr<Job> job) {
 
 void Loop::cancel(Service::Ticket ticket) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = jobs_.find(ticket); found != jobs_.end()) found->second->cancel();
+  if (const auto found = tasks_.find(ticket); found != tasks_.end()) found->second->cancel();
+}
+
+void Loop::end_session(std::string_view tenant, std::string_view session) {
+  {
+    const std::lock_guard lock(mutex_);
+    sessions_.end(tenant, session);
+  }
+  arrived_.notify_one();
 }
 
 // Takes what has arrived; sleeps while there is nothing to do. False when the service ends.
-bool Loop::receive() {
+bool Loop::receive(Workshop& workshop) {
   std::unique_lock lock(mutex_);
-  arrived_.wait(lock, [&] { return over_ || !jobs_.empty(); });
-  std::list<std::shared_ptr<Job>> arrivals = std::move(arrivals_);
+  arrived_.wait(lock, [&] { return over_ || !tasks_.empty() || sessions_.any_ended(); });
+  Tasks arrivals = std::move(arrivals_);
+  const std::list<std::string> ended = sessions_.take_ended();
   const bool over = over_;
   lock.unlock();
-  for (const auto& job : arrivals) job->begin(*opened_->engine, tally_);
+  for (const std::string& session : ended) workshop.engine.end_session(session);
+  for (const auto& task : arrivals) task->begin(workshop);
   live_.splice(live_.end(), arrivals);
-  const auto now = Clock::now();
-  for (const auto& job : live_) job->tend(now);
+  for (const auto& task : live_) task->tend();
   return !over;
 }
 
@@ -100,42 +120,50 @@ Result<bool> Loop::stepped() {
 void Loop::step() {
   const Result<bool> more = stepped();
   if (!more) {
-    for (const auto& job : live_) job->fail(more.error());  // those who have not heard of it
+    for (const auto& task : live_) task->fail(more.error());  // those who have not heard of it
   } else if (!*more) {
-    for (const auto& job : live_) job->fail(Error(Code::kFailed, "[api] the engine has lost a request"));
+    for (const auto& task : live_) task->fail(Error(Code::kFailed, "[api] the engine has lost a request"));
   }
   settle();
 }
 
-// Counts and forgets what is done.
+// Forgets what is done.
 void Loop::settle() {
-  std::list<std::shared_ptr<Job>> done;
-  for (auto job = live_.begin(); job != live_.end();) {
-    const auto next = std::next(job);
-    if ((*job)->done()) done.splice(done.end(), live_, job);
-    job = next;
+  Tasks done;
+  for (auto task = live_.begin(); task != live_.end();) {
+    const auto next = std::next(task);
+    if ((*task)->done()) done.splice(done.end(), live_, task);
+    task = next;
   }
-  pages_used_ = opened_->engine->pool().used();
   const std::lock_guard lock(mutex_);
-  for (const auto& job : done) jobs_.erase(job->ticket);
-  running_ = std::ranges::count_if(live_, [](const auto& job) { return job->started(); });
+  for (const auto& task : done) {
+    tasks_.erase(task->ticket);
+    sessions_.settle(task->session);
+  }
+  running_ = std::ranges::count_if(live_, [](const auto& task) { return task->started(); });
+  engine_ = opened_->engine->counters();
   last_progress_ = Clock::now();
 }
 
 Load Loop::load() const {
-  Load load{.sequences = how_.sequences,
-            .pages_used = pages_used_,
-            .pages_total = opened_->engine->pool().total(),
+  const std::lock_guard lock(mutex_);
+  Load load{.waiting = static_cast<int64_t>(tasks_.size()) - running_,
+            .running = running_,
+            .sequences = how_.sequences,
+            .pages_used = engine_.pages_used,
+            .pages_cached = engine_.pages_cached,
+            .pages_total = engine_.pages_total,
             .prompt_tokens = tally_.prompt_tokens,
             .cached_tokens = tally_.cached_tokens,
             .new_tokens = tally_.new_tokens,
             .finished = tally_.finished,
             .failed = tally_.failed,
-            .cancelled = tally_.cancelled};
-  const std::lock_guard lock(mutex_);
-  load.running = running_;
-  load.waiting = static_cast<int64_t>(jobs_.size()) - running_;
-  if (!jobs_.empty())
+            .cancelled = tally_.cancelled,
+            .preempted = engine_.preempted,
+            .drafted = tally_.drafted,
+            .accepted = tally_.accepted,
+            .sessions = sessions_.count()};
+  if (!tasks_.empty())
     load.since_progress = std::chrono::duration<double>(Clock::now() - last_progress_).count();
   return load;
 }

@@ -3,7 +3,6 @@
 // and sleeps when there is nothing to do.
 #pragma once
 #include <condition_variable>
-#include <functional>
 #include <future>
 #include <list>
 #include <mutex>
@@ -11,7 +10,9 @@
 #include <unordered_map>
 
 #include "api/open.h"
-#include "api/service_job.h"
+#include "api/service.h"
+#include "api/service_sessions.h"
+#include "api/service_task.h"
 
 namespace juno::api {
 
@@ -26,35 +27,39 @@ class Loop {
 
   const Opened& opened() const { return *opened_; }
 
-  // From any thread; none waits for a step. add() throws kBusy when the queue is full.
-  Service::Ticket add(std::shared_ptr<Job> job);
+  // From any thread; none waits for a step. add() throws kBusy when the queue is full and kNotFound when the
+  // task's session is another tenant's.
+  Service::Ticket add(std::shared_ptr<Task> task, const std::string& tenant);
   void cancel(Service::Ticket ticket);
+  void end_session(std::string_view tenant, std::string_view session);
   Load load() const;
 
  private:
   using Clock = std::chrono::steady_clock;
+  using Tasks = std::list<std::shared_ptr<Task>>;  // spliced: the thread allocates nothing for them
 
   void run(const SessionOptions& options, std::promise<void> loaded);
-  bool receive();
-  Result<bool> stepped();
+  bool receive(Workshop& workshop);
   void step();
+  Result<bool> stepped();
   void settle();
 
   const ServiceOptions how_;
   std::unique_ptr<Opened> opened_;  // the thread's own, but for what never changes
+  Tally tally_;
 
-  mutable std::mutex mutex_;  // of all until the counts; held for moments
+  mutable std::mutex mutex_;  // of all until over_; held for moments
   std::condition_variable arrived_;
-  std::list<std::shared_ptr<Job>> arrivals_;  // lists: on the thread nothing is allocated for a job
-  std::unordered_map<Service::Ticket, std::shared_ptr<Job>> jobs_;
+  Tasks arrivals_;
+  std::unordered_map<Service::Ticket, std::shared_ptr<Task>> tasks_;
   Service::Ticket last_ticket_ = 0;
-  int64_t running_ = 0;              // of jobs_: those that have computed something
-  Clock::time_point last_progress_;  // while there are jobs
+  int64_t running_ = 0;  // of tasks_: for which something was computed
+  Sessions sessions_;
+  engine::Counters engine_;          // after the last step
+  Clock::time_point last_progress_;  // while there are tasks
   bool over_ = false;
 
-  Tally tally_;
-  std::atomic<int64_t> pages_used_ = 0;
-  std::list<std::shared_ptr<Job>> live_;  // the thread's: what has begun
+  Tasks live_;  // the thread's: what has begun
   std::mutex stopping_;
   std::thread thread_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sequence at a time through an engine that could do more. What a conversation leaves in the cache is
-// kept for its next turn.
+// One sequence at a time through an engine that could do more. What a conversation leaves in the cache
+// serves its next turn.
 #include "api/session.h"
 
 #include <algorithm>
@@ -84,28 +84,13 @@ void add(Stats& total, const Stats& s) {
 struct Session::Parts : Opened {
   explicit Parts(Opened&& opened) : Opened(std::move(opened)) {}
 
-  // Of what the last reply left in the cache, as much as begins `ids`; one token stays to be computed.
-  engine::Prefix reuse(std::span<const int32_t> ids) {
-    engine::Prefix prefix = std::move(kept);
-    kept = {};
-    const size_t most = std::min(prefix.ids.size(), ids.size() - 1);
-    const auto end =
-        std::mismatch(prefix.ids.begin(), prefix.ids.begin() + static_cast<ptrdiff_t>(most), ids.begin());
-    prefix.ids.erase(end.first, prefix.ids.end());
-    engine->shrink(prefix);
-    return prefix;
-  }
-
   engine::Guides guides{*tokenizer};
-  engine::Prefix kept;
   Stats total;
 };
 
 Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-Session::~Session() {
-  if (parts_) parts_->engine->release(parts_->kept);
-}
+Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   return guard([&] {
@@ -132,9 +117,7 @@ Memory Session::memory(int64_t context) const {
           .kv = page * static_cast<uint64_t>(engine::KvPool::pages_for(context))};
 }
 
-Result<void> Session::check_idle() const {
-  return parts_->engine->check_idle(static_cast<int>(parts_->kept.pages.size()));
-}
+Result<void> Session::check_idle() const { return parts_->engine->check_idle(); }
 
 Result<std::vector<int32_t>> Session::chat_ids(std::span<const Message> messages) const {
   return guard([&] { return parts_->prompt->render(messages); });
@@ -179,15 +162,12 @@ Result<Reply> Session::generate(std::vector<int32_t> ids, const Generation& how,
                     .sampling = how.sampling,
                     .stop_ids = {ends.begin(), ends.end()}};
     if (how.grammar) request.grammar = parts_->guides.begin(how.grammar);
-    request.prefix = parts_->reuse(request.prompt);
-    request.keep_prefix = true;
     request.on_token = [&](const Token& token) {
       if (token.position == prompt) meter.first_token();
       reply.ids.push_back(token.id);
       return tokenizer().is_end(token.id) || text.push(token.id);
     };
     request.on_finish = [&](Finish& finish) {
-      parts_->kept = std::move(finish.prefix);
       reply.reason = finish.reason;
       reply.stats = meter.done(finish);
     };
@@ -238,7 +218,8 @@ Result<void> Session::logits(std::span<const int32_t> ids, std::span<const int64
 void Session::evaluate_alone(Request request, int chunk) {
   engine::Engine& engine = *parts_->engine;
   const int tokens = chunk > 0 ? chunk : parts_->chunk;
-  engine.release(parts_->kept);
+  request.reuse = 0;
+  request.keep = false;
   take(engine.set_chunk(tokens, static_cast<int>(std::min<size_t>(request.logits_at.size(), tokens))));
   bool cancelled = false;
   Meter meter(*parts_);

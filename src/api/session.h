@@ -41,6 +41,7 @@ struct SessionOptions {
   std::string isa;                   // "": the best one
   std::string activations = "int8";  // or int8x2 (docs/numerics.md §2)
   std::shared_ptr<ThreadPool> pool;  // the CPU's, shared by several sessions; null: this session's own
+  bool repack = true;                // weights of the CPU are copied into the order that is read fastest
   int chunk = 0;                     // prompt tokens of one forward pass; 0: what suits the device
   std::string chat_template;         // a built-in name or a file; "": the model's own
   Log log;
@@ -100,7 +101,7 @@ struct Perplexity {
 
 // Bytes that a context of this many positions takes.
 struct Memory {
-  uint64_t weights = 0;  // mapped from the file
+  uint64_t weights = 0;  // copied, or mapped from the file
   uint64_t kv = 0;
 };
 

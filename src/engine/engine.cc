@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request's way: submit() makes it a sequence, steps move it on, end() calls back and takes its pages home.
+// A request's way: submit() makes it a sequence, steps move it on, end() leaves its pages to the cache and
+// calls back.
 #include "engine/engine.h"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ bool all_finite(std::span<const float> values) {
 // Whether the row's token continues its sequence.
 bool samples(const Row& row) {
   const Sequence& s = *row.piece.sequence;
-  return row.position + 1 == static_cast<int64_t>(s.tokens.size()) && row.position + 1 < s.limit;
+  return row.position + 1 == static_cast<int64_t>(s.tokens.size()) && row.position + 1 < s.limit &&
+         row.position < s.stored;  // else it follows a wrong guess
 }
 
 bool wants_logits(const Row& row) {
@@ -63,17 +65,26 @@ Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, std::vec
            "at least the sequences",
            options.context, options.chunk, options.sequences);
     }
+    if (options.positions != 0 && options.positions < options.context) {
+      fail(Code::kUsage, "[engine] {} positions do not hold a context of {}", options.positions,
+           options.context);
+    }
+    if (options.prompt_lookup < 0 || options.draft_tokens < 0) {
+      fail(Code::kUsage, "[engine] {} and {} tokens guessed at once: neither can be negative",
+           options.prompt_lookup, options.draft_tokens);
+    }
     std::unique_ptr<Engine> engine(new Engine(options));
     engine->options_.vocab = static_cast<int32_t>(std::min<int64_t>(options.vocab, model.config.vocab));
     engine->rows_ = model.config.vocab;
     const std::vector<ops::KvShape> layers(static_cast<size_t>(model.config.layers), model.config.kv_shape());
-    const int pages = KvPool::pages_for(options.context) * options.sequences;
     std::vector<ops::Device*> devices;
     for (const model::Stage& s : stages)
       devices.insert(devices.end(), static_cast<size_t>(s.last - s.first), &s.ops->device());
-    engine->pool_ = take(KvPool::make(std::move(devices), layers, pages));
-    const Limits limits{.tokens = options.chunk, .sequences = options.sequences};
-    engine->scheduler_ = std::make_unique<Scheduler>(*engine->pool_, limits);
+    engine->pool_ = take(KvPool::make(std::move(devices), layers, options.pages()));
+    const Limits limits = options.limits();
+    if (options.draft) engine->draft_.emplace(*options.draft);
+    engine->cache_ = std::make_unique<PrefixCache>(*engine->pool_);
+    engine->scheduler_ = std::make_unique<Scheduler>(*engine->pool_, *engine->cache_, limits);
     engine->runner_ = take(Runner::make(model, std::move(stages), *engine->pool_, limits));
     engine->sampler_ = std::make_unique<Sampler>(engine->options_.vocab);
     return engine;
@@ -84,10 +95,7 @@ Engine::~Engine() = default;
 
 Result<SequenceId> Engine::submit(Request request) {
   Result<void> valid = guard([&] { validate(request); });
-  if (!valid) {
-    release(request.prefix);
-    return tl::unexpected(std::move(valid.error()));
-  }
+  if (!valid) return tl::unexpected(std::move(valid.error()));
   auto s = std::make_unique<Sequence>();
   s->id = ++last_id_;
   s->tokens = request.prompt;
@@ -95,11 +103,11 @@ Result<SequenceId> Engine::submit(Request request) {
   const int64_t room = options_.context - prompt;
   s->limit = prompt + (request.max_tokens < 0 ? room : std::min(room, request.max_tokens));
   s->tokens.reserve(static_cast<size_t>(s->limit));
-  s->stored = static_cast<int64_t>(request.prefix.ids.size());
-  s->pages = std::move(request.prefix.pages);
   s->pages.reserve(static_cast<size_t>(KvPool::pages_for(s->limit)));
   s->finish.prompt_tokens = prompt;
-  s->finish.cached_tokens = s->stored;
+  s->submitted = std::chrono::steady_clock::now();
+  for (const auto& other : sequences_)
+    if (other->id == request.after && !other->prompt_done()) s->leader = other.get();
   s->request = std::move(request);
   scheduler_->add(*s);
   sequences_.push_back(std::move(s));
@@ -117,21 +125,11 @@ void Engine::validate(const Request& r) const {
   }
   take(engine::validate(r.sampling, options_.vocab));
   if (r.min_tokens < 0) fail(Code::kUsage, "[engine] min_tokens is {}, it must be 0 or more", r.min_tokens);
-  const auto& cached = r.prefix.ids;
-  if (!cached.empty() &&
-      (cached.size() >= r.prompt.size() || !std::equal(cached.begin(), cached.end(), r.prompt.begin()))) {
-    fail(Code::kUsage, "[engine] the cached prefix of {} tokens does not begin the prompt of {}",
-         cached.size(), prompt);
-  }
-  if (r.prefix.pages.size() < static_cast<size_t>(KvPool::pages_for(static_cast<int64_t>(cached.size())))) {
-    fail(Code::kUsage, "[engine] {} pages do not hold {} cached tokens", r.prefix.pages.size(),
-         cached.size());
-  }
-  int64_t least = static_cast<int64_t>(cached.size());
+  int64_t least = 0;
   for (int64_t at : r.logits_at) {
     if (at < least || at >= prompt) {
-      fail(Code::kUsage, "[engine] logits at position {}: positions must increase from {} to at most {}", at,
-           cached.size(), prompt - 1);
+      fail(Code::kUsage, "[engine] logits at position {}: positions must increase, to at most {}", at,
+           prompt - 1);
     }
     least = at + 1;
   }
@@ -142,13 +140,15 @@ void Engine::validate(const Request& r) const {
 
 Result<bool> Engine::step() {
   const FpEnv mode;
-  std::erase_if(sequences_, [](const auto& s) { return s->state == State::kDone; });
-  const std::span<const Piece> pieces = scheduler_->next();
-  if (pieces.empty()) return scheduler_->idle() ? Result<bool>(false) : abandon(starved());
+  tidy();
+  const std::span<Piece> pieces = scheduler_->next();
+  if (pieces.empty() && scheduler_->idle()) return false;
+  if (pieces.empty()) return abandon(Error(Code::kFailed, "[engine] sequences wait and none can run"));
+  if (Result<void> guessed = speculate(pieces); !guessed) return abandon(std::move(guessed.error()));
   for (bool hidden : {false, true}) {
     pieces_.clear();
     std::ranges::copy_if(pieces, std::back_inserter(pieces_), [&](const Piece& p) {
-      return static_cast<bool>(p.sequence->request.on_hidden) == hidden;
+      return static_cast<bool>(p.sequence->request.on_hidden) == hidden && p.sequence->state != State::kDone;
     });
     if (Result<void> ran = run(pieces_, hidden); !ran) return abandon(std::move(ran.error()));
   }
@@ -156,11 +156,60 @@ Result<bool> Engine::step() {
   return true;
 }
 
+// Forgets who is done, and ends who is late.
+void Engine::tidy() {
+  std::erase_if(sequences_, [](const auto& s) { return s->state == State::kDone; });
+  const auto now = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    Sequence& s = *sequences_[i];
+    if (s.state == State::kDone || !s.request.deadline || now < *s.request.deadline) continue;
+    end(s, FinishReason::kError,
+        Error(Code::kBusy,
+              fmt::format("[engine] the deadline has passed: {} of {} prompt tokens are computed, "
+                          "{} new ones",
+                          std::min(s.stored, s.finish.prompt_tokens), s.finish.prompt_tokens,
+                          s.finish.new_tokens)));
+  }
+}
+
+// Lets the step check guesses with what it has left: pieces that end with their sequence's newest token go on
+// with what may follow it.
+Result<void> Engine::speculate(std::span<Piece> pieces) {
+  if (options_.guesses() == 0) return {};
+  drafting_.clear();
+  for (const Piece& piece : pieces) {
+    Sequence& s = *piece.sequence;
+    s.guesses.clear();
+    s.checked = 0;
+    if (s.state != State::kDecode || s.may_guess() <= 0 || scheduler_->spare() <= 0) continue;
+    look_up(s.tokens, static_cast<size_t>(options_.prompt_lookup), s.guesses);
+    if (s.guesses.empty() && draft_) drafting_.push_back(&s);
+  }
+  if (!drafting_.empty()) {
+    const Result<void> drafted = draft_->guess(drafting_, options_.draft_tokens);
+    if (!drafted) return drafted;
+  }
+  for (Piece& piece : pieces) {
+    Sequence& s = *piece.sequence;
+    const int64_t wanted = std::min<int64_t>(static_cast<int64_t>(s.guesses.size()), s.may_guess());
+    if (wanted > 0) s.finish.drafted_tokens += scheduler_->extend(piece, wanted);
+    const int64_t checked = piece.first + piece.count - std::ssize(s.tokens);
+    s.guesses.resize(static_cast<size_t>(std::max<int64_t>(0, checked)));
+  }
+  return {};
+}
+
+void Engine::advance(const Piece& piece) {
+  Sequence& s = *piece.sequence;
+  s.stored += piece.count - std::ssize(s.guesses);
+  if (s.request.on_prefill && s.finish.new_tokens == 0) s.request.on_prefill(s.stored);
+}
+
 // One pass and what comes of it. Hidden states and logits never come from the same one.
 Result<void> Engine::run(std::span<const Piece> pieces, bool hidden) {
   if (pieces.empty()) return {};
   if (Result<void> ran = runner_->run(pieces, hidden); !ran) return ran;
-  for (const Piece& piece : pieces) piece.sequence->stored += piece.count;
+  for (const Piece& piece : pieces) advance(piece);
   best_ = {};
   if (!hidden && std::ranges::any_of(runner_->rows(), needs_only_the_best))
     best_ = runner_->greedy(options_.vocab);
@@ -172,7 +221,8 @@ Result<void> Engine::run(std::span<const Piece> pieces, bool hidden) {
 void Engine::receive(int index) {
   const Row& row = runner_->rows()[static_cast<size_t>(index)];
   Sequence& s = *row.piece.sequence;
-  if (s.state == State::kDone || s.broken || s.fault) return;
+  if (s.state == State::kDone || s.stopped || s.broken || s.fault) return;
+  if (!s.request.on_hidden && !samples(row) && !wants_logits(row)) return;
   if (!best_.empty() && needs_only_the_best(row))
     return accept(s, row, {.id = best_[static_cast<size_t>(index)]});
   const std::span<const float> logits = runner_->values(index);
@@ -180,7 +230,11 @@ void Engine::receive(int index) {
     s.broken = true;
     return;
   }
-  if (s.request.on_hidden) return s.request.on_hidden(row.position, logits);
+  if (s.request.on_hidden) {  // once, also of what is computed anew after a preemption
+    if (row.position < s.next_hidden) return;
+    s.next_hidden = row.position + 1;
+    return s.request.on_hidden(row.position, logits);
+  }
   if (wants_logits(row)) s.request.on_logits(row.position, logits);
   if (s.state == State::kDone || !samples(row)) return;
   const Result<Pick> picked = guard([&] { return pick(s, row, logits); });
@@ -208,6 +262,7 @@ Pick Engine::pick(Sequence& s, const Row& row, std::span<const float> logits) {
 }
 
 void Engine::accept(Sequence& s, const Row& row, const Pick& pick) {
+  if (s.checked < s.guesses.size()) check_guess(s, pick.id);
   s.tokens.push_back(pick.id);
   s.state = State::kDecode;
   ++s.finish.new_tokens;
@@ -219,6 +274,17 @@ void Engine::accept(Sequence& s, const Row& row, const Pick& pick) {
   }
   if (s.request.grammar && !s.stopped) follow(s, *s.request.grammar);
   if (s.request.on_token && !s.request.on_token(token)) s.stopped = true;
+}
+
+// A right guess was stored by this step; its row is the next one.
+void Engine::check_guess(Sequence& s, int32_t id) {
+  if (s.guesses[s.checked] == id) {
+    ++s.checked;
+    ++s.stored;
+    ++s.finish.accepted_tokens;
+  } else {
+    s.checked = s.guesses.size();
+  }
 }
 
 void Engine::follow(Sequence& s, Guide& guide) {
@@ -237,7 +303,16 @@ void Engine::conclude(const Piece& piece) {
   if (s.broken) return end(s, FinishReason::kError, runner_->explain(piece));
   if (s.stopped) return end(s, FinishReason::kStop);
   const bool full = static_cast<int64_t>(s.tokens.size()) == s.limit;
-  if (full && (s.finish.new_tokens > 0 || s.stored == s.limit)) end(s, FinishReason::kLength);
+  if (full && (s.finish.new_tokens > 0 || s.stored == s.limit)) return end(s, FinishReason::kLength);
+  if (piece.first >= s.finish.prompt_tokens || !s.prompt_done()) return;
+  if (s.request.keep) cache_->publish(s);
+  free_followers(s);
+}
+
+// Whoever waited for the sequence's prompt waits no more.
+void Engine::free_followers(const Sequence& leader) {
+  for (const auto& s : sequences_)
+    if (s->leader == &leader) s->leader = nullptr;
 }
 
 void Engine::end(Sequence& s, FinishReason reason, std::optional<Error> error) {
@@ -245,21 +320,15 @@ void Engine::end(Sequence& s, FinishReason reason, std::optional<Error> error) {
   s.state = State::kDone;
   s.finish.reason = reason;
   s.finish.error = std::move(error);
-  if (s.request.keep_prefix && reason != FinishReason::kError) {
-    s.finish.prefix.ids.assign(s.tokens.begin(), s.tokens.begin() + s.stored);
-    pool_->release(s.pages, static_cast<size_t>(KvPool::pages_for(s.stored)));
-    s.finish.prefix.pages = std::move(s.pages);
-  } else {
-    pool_->release(s.pages);
-  }
+  if (s.request.keep && reason != FinishReason::kError) cache_->publish(s);
+  pool_->release(s.pages);
+  free_followers(s);
+  ended_.prompt_tokens += s.finish.prompt_tokens;
+  ended_.cached_tokens += s.finish.cached_tokens;
+  ended_.new_tokens += s.finish.new_tokens;
+  ended_.drafted += s.finish.drafted_tokens;
+  ended_.accepted += s.finish.accepted_tokens;
   if (s.request.on_finish) s.request.on_finish(s.finish);
-}
-
-// Nothing runs, so nothing will give pages back: they are with the receivers of prefixes.
-Error Engine::starved() const {
-  return Error(Code::kFailed,
-               fmt::format("[engine] {} of {} pages are held in prefixes; what waits needs more than {}",
-                           pool_->used(), pool_->total(), pool_->free()));
 }
 
 // A step that failed as a whole ends everything that is running or waiting.
@@ -283,36 +352,67 @@ Result<void> Engine::set_chunk(int chunk, int outputs) {
       fail(Code::kUsage, "[engine] a chunk of {} tokens for {} sequences", chunk, options_.sequences);
     }
     if (!scheduler_->idle()) fail(Code::kFailed, "[engine] set_chunk() while sequences run");
-    take(runner_->reserve(chunk, std::max(outputs, options_.sequences)));
-    scheduler_->set_budget(chunk);
+    outputs = std::max(outputs, options_.limits().outputs);
+    take(runner_->reserve(chunk, outputs));
+    scheduler_->set_limits(chunk, outputs);
   });
 }
 
-void Engine::release(Prefix& prefix) {
-  prefix.ids.clear();
-  pool_->release(prefix.pages);
-}
-
-void Engine::shrink(Prefix& prefix) {
-  pool_->release(prefix.pages,
-                 static_cast<size_t>(KvPool::pages_for(static_cast<int64_t>(prefix.ids.size()))));
-}
-
-Result<Prefix> Engine::copy(const Prefix& prefix) {
+Result<SequenceId> Engine::cut(Request request, int64_t first, int64_t count) {
   return guard([&] {
-    Prefix copied{.ids = prefix.ids, .pages = {}};
-    if (!pool_->acquire(static_cast<int>(prefix.pages.size()), copied.pages))
-      fail(Code::kFailed, "[engine] {} pages are wanted for a copy, {} are free", prefix.pages.size(),
-           pool_->free());
-    for (size_t i = 0; i < prefix.pages.size(); ++i) pool_->copy(prefix.pages[i], copied.pages[i]);
-    return copied;
+    const auto prompt = static_cast<int64_t>(request.prompt.size());
+    if (first < 0 || count < 1 || first > prompt || count > prompt - first) {
+      fail(Code::kUsage, "[engine] {} tokens from position {} on are not within a prompt of {}", count, first,
+           prompt);
+    }
+    Request rest = request;
+    const auto begin = rest.prompt.begin() + static_cast<ptrdiff_t>(first);
+    rest.prompt.erase(begin, begin + static_cast<ptrdiff_t>(count));
+    const SequenceId id = take(submit(std::move(rest)));
+    cache_->unpin(request.session);
+    cache_->trim(request.salt, request.prompt, first);
+    return id;
   });
 }
 
-Result<void> Engine::check_idle(int kept) const {
+Result<int64_t> Engine::clone(std::span<const int32_t> tokens, const std::string& from,
+                              const std::string& to) {
+  return cache_->clone(tokens, from, to);
+}
+
+Counters Engine::counters() const {
+  Counters now = ended_;
+  for (const auto& s : sequences_) {
+    if (s->state == State::kDone) continue;
+    now.prompt_tokens += s->finish.prompt_tokens;
+    now.cached_tokens += s->finish.cached_tokens;
+    now.new_tokens += s->finish.new_tokens;
+    now.drafted += s->finish.drafted_tokens;
+    now.accepted += s->finish.accepted_tokens;
+  }
+  now.waiting = scheduler_->waiting();
+  now.running = scheduler_->running();
+  now.preempted = scheduler_->preempted();
+  now.sessions = static_cast<int64_t>(cache_->sessions());
+  now.pages_cached = cache_->idle_pages();
+  now.pages_used = pool_->used() - now.pages_cached;
+  now.pages_total = pool_->total();
+  return now;
+}
+
+Result<void> Engine::check() const {
+  std::vector<int32_t> held;
+  for (const auto& s : sequences_) held.insert(held.end(), s->pages.begin(), s->pages.end());
+  cache_->held(held);
+  return pool_->check(held);
+}
+
+Result<void> Engine::check_idle() const {
   if (!scheduler_->idle())
     return tl::unexpected(Error(Code::kFailed, "[engine] sequences are still running"));
-  return pool_->check_idle(kept);
+  if (const int64_t used = counters().pages_used; used > 0)
+    return tl::unexpected(Error(Code::kFailed, fmt::format("[engine] {} pages are held while idle", used)));
+  return check();
 }
 
 }  // namespace juno::engine

@@ -53,7 +53,7 @@ Result<std::unique_ptr<KvPool>> KvPool::make(std::vector<ops::Device*> devices,
       const Tensor keys = tensor(l.kv_heads, l.key_dim);
       pool->layers_.push_back({keys, tensor(l.kv_heads, l.value_dim)});
     }
-    pool->lent_.assign(static_cast<size_t>(pages), false);
+    pool->holders_.assign(static_cast<size_t>(pages), 0);
     pool->free_.reserve(static_cast<size_t>(pages));
     for (int32_t page = pages - 1; page >= 0; --page) pool->free_.push_back(page);
     return pool;
@@ -68,24 +68,28 @@ bool KvPool::acquire(int count, std::vector<int32_t>& to) {
   if (count > free()) return false;
   for (int i = 0; i < count; ++i) {
     to.push_back(free_.back());
-    lent_[free_.back()] = true;
+    holders_[static_cast<size_t>(free_.back())] = 1;
     free_.pop_back();
   }
   return true;
 }
 
-void KvPool::release(std::vector<int32_t>& pages, size_t from) {
-  while (pages.size() > from) {
-    const int32_t page = pages.back();
-    pages.pop_back();
-    assert(lent_.at(page) && "a page is given back once, by its holder");
-    lent_[page] = false;
-    free_.push_back(page);
-  }
+void KvPool::hold(int32_t page) {
+  assert(holders(page) > 0 && "a free page holds nothing to share");
+  ++holders_[static_cast<size_t>(page)];
+}
+
+void KvPool::release(int32_t page) {
+  assert(holders(page) > 0 && "a page is given back once by each holder");
+  if (--holders_[static_cast<size_t>(page)] == 0) free_.push_back(page);
+}
+
+void KvPool::release(std::vector<int32_t>& pages) {
+  for (; !pages.empty(); pages.pop_back()) release(pages.back());
 }
 
 void KvPool::copy(int32_t from, int32_t to) {
-  assert(lent_.at(from) && lent_.at(to) && "both pages belong to the caller");
+  assert(holders(from) > 0 && holders(to) == 1 && "who writes a page holds it alone");
   std::vector<std::byte> held;
   const auto move = [&](ops::Device& device, const Tensor& all) {  // [pages, heads*64, dim]
     const size_t bytes = static_cast<size_t>(all.rows() * all.cols()) * kValueBytes;
@@ -105,26 +109,21 @@ void KvPool::copy(int32_t from, int32_t to) {
   }
 }
 
-Result<void> KvPool::check() const {
+Result<void> KvPool::check(std::span<const int32_t> held) const {
   return guard([&] {
-    std::vector<bool> seen(lent_.size(), false);
-    for (int32_t page : free_) {
-      if (page < 0 || page >= total())
-        fail(Code::kFailed, "[engine] page {} of {} is in the free list", page, total());
-      if (seen[page]) fail(Code::kFailed, "[engine] page {} is free twice", page);
-      if (lent_[page]) fail(Code::kFailed, "[engine] page {} is both free and lent", page);
-      seen[page] = true;
+    std::vector<int> expected(holders_.size(), 0), times_free(holders_.size(), 0);
+    for (int32_t page : held) ++expected.at(static_cast<size_t>(page));
+    for (int32_t page : free_) ++times_free.at(static_cast<size_t>(page));
+    for (size_t page = 0; page < holders_.size(); ++page) {
+      if (holders_[page] != expected[page]) {
+        fail(Code::kFailed, "[engine] page {} counts {} holders and has {}", page, holders_[page],
+             expected[page]);
+      }
+      if (times_free[page] != (holders_[page] == 0)) {
+        fail(Code::kFailed, "[engine] page {} with {} holders is {} times free", page, holders_[page],
+             times_free[page]);
+      }
     }
-    for (int32_t page = 0; page < total(); ++page) {
-      if (!seen[page] && !lent_[page]) fail(Code::kFailed, "[engine] page {} is lost", page);
-    }
-  });
-}
-
-Result<void> KvPool::check_idle(int kept) const {
-  return guard([&] {
-    take(check());
-    if (used() != kept) fail(Code::kFailed, "[engine] {} pages are lent while idle, not {}", used(), kept);
   });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages that hold keys and values: taken from the device once, lent to sequences, counted to the byte.
+// The pages that hold keys and values: taken from the device once, lent to sequences and to the cache of
+// prefixes, counted to the byte.
 #pragma once
 #include <memory>
 #include <span>
@@ -27,25 +28,29 @@ class KvPool {
   // Pages that hold this many positions.
   static int pages_for(int64_t positions);
 
-  // Appends `count` page ids to `to`; false, and nothing done, when fewer are free.
+  // Appends `count` page ids to `to`, each with one holder; false, and nothing done, when fewer are free.
   bool acquire(int count, std::vector<int32_t>& to);
-  // Takes the pages from `from` on back and shortens `pages` to `from`.
-  void release(std::vector<int32_t>& pages, size_t from = 0);
+  // One holder more. What they share of a page never changes; positions that no other holder knows of may
+  // still be written by one of them.
+  void hold(int32_t page);
+  // One holder less; without any the page is free.
+  void release(int32_t page);
+  // The same for all of `pages`, which is emptied.
+  void release(std::vector<int32_t>& pages);
+  int holders(int32_t page) const { return holders_.at(static_cast<size_t>(page)); }
 
-  // Copies a page, of all layers. Both are lent.
+  // Copies a page, of all layers. Both are held.
   void copy(int32_t from, int32_t to);
 
   std::span<const ops::KvLayer> layers() const { return layers_; }
-  int total() const { return static_cast<int>(lent_.size()); }
+  int total() const { return static_cast<int>(holders_.size()); }
   int free() const { return static_cast<int>(free_.size()); }
   int used() const { return total() - free(); }
-  size_t bytes() const { return bytes_per_page_ * lent_.size(); }
+  size_t bytes() const { return bytes_per_page_ * holders_.size(); }
   size_t bytes_used() const { return bytes_per_page_ * static_cast<size_t>(used()); }
 
-  // Every page is either free or lent, once. An error here is a defect of this program.
-  Result<void> check() const;
-  // The same, and only `kept` pages are lent.
-  Result<void> check_idle(int kept = 0) const;
+  // Every page is free once, or held as often as it stands in `held`. An error is a defect of this program.
+  Result<void> check(std::span<const int32_t> held) const;
 
  private:
   explicit KvPool(std::vector<ops::Device*> devices) : devices_(std::move(devices)) {}
@@ -54,7 +59,7 @@ class KvPool {
   std::vector<void*> memory_;          // of each layer, keys and values
   std::vector<ops::KvLayer> layers_;
   std::vector<int32_t> free_;  // the next page is at the back
-  std::vector<bool> lent_;     // [pages]
+  std::vector<int> holders_;   // [pages]
   size_t bytes_per_page_ = 0;
 };
 

@@ -14,7 +14,7 @@ bool wants(Sequence& s, int64_t position) {
   const auto& at = s.request.logits_at;
   const bool asked = s.next_logits < at.size() && at[s.next_logits] == position;
   s.next_logits += asked;
-  const bool newest = position + 1 == static_cast<int64_t>(s.tokens.size());
+  const bool newest = position + 1 >= static_cast<int64_t>(s.tokens.size());  // or a guess
   return asked || (newest && s.limit > position + 1);
 }
 
@@ -45,7 +45,7 @@ Result<std::unique_ptr<Runner>> Runner::make(const model::Model& model, std::vec
     std::unique_ptr<Runner> runner(new Runner(model, std::move(stages), pool));
     runner->runs_.reserve(static_cast<size_t>(limits.sequences));
     runner->values_.resize(static_cast<size_t>(std::max<int64_t>(model.config.vocab, model.config.dim)));
-    take(runner->reserve(limits.tokens, limits.sequences));
+    take(runner->reserve(limits.tokens, limits.rows()));
     return runner;
   });
 }
@@ -93,7 +93,7 @@ Result<std::vector<size_t>> Runner::measure(const model::Model& model, std::span
     for (const model::Stage& stage : stages) {
       const ops::Device& device = stage.ops->device();
       const auto arena =
-          take(stage.ops->measure(largest(limits.tokens, limits.sequences, layers), pass(model, stage)));
+          take(stage.ops->measure(largest(limits.tokens, limits.rows(), layers), pass(model, stage)));
       bytes.push_back(device.allocation_bytes(arena) + device.allocation_bytes(index_bytes(limits.tokens)));
     }
     return bytes;
@@ -132,7 +132,7 @@ void Runner::fill(std::span<const Piece> pieces, bool hidden) {
         outputs_.push_back(static_cast<int32_t>(tokens_.size()));
         rows_.push_back({piece, p});
       }
-      tokens_.push_back(s.tokens[p]);
+      tokens_.push_back(s.at(p));
       positions_.push_back(static_cast<int32_t>(p));
     }
   }

@@ -2,6 +2,7 @@
 // HTTP as routes see it: a request that has been read whole, and an exchange that is answered from any
 // thread. Nothing here knows the library that speaks it.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,6 +59,9 @@ class Exchange {
 
   // Called once when the client has left before the answer was complete; at once if it has left already.
   virtual void on_close(std::function<void()> then) = 0;
+
+  // Calls once after so long, unless the answer is complete by then.
+  virtual void later(std::chrono::milliseconds after, std::function<void()> then) { (void)after, (void)then; }
 
   // Who the client says that it asks for: stands in the access log, hashed.
   virtual void log_user(std::string_view user) { (void)user; }

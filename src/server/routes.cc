@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "server/openai/routes.h"
 #include "server/own_routes.h"
 #include "server/page.h"
 
@@ -27,6 +28,17 @@ constexpr Line kRoutes[] = {
     {"GET", "/props", props, kQuick},
     {"GET", "/v1/sessions", list_sessions},
     {"DELETE", "/v1/sessions/{id}", end_session},
+    {"POST", "/v1/chat/completions", chat_completions},
+    {"POST", "/v1/completions", completions},
+    {"POST", "/v1/embeddings", embeddings},
+    {"GET", "/v1/models", list_models},
+    {"GET", "/v1/models/{id*}", one_model},
+    {"POST", "/v1/tokenize", tokenize},
+    {"POST", "/v1/detokenize", detokenize},
+    {"POST", "/v1/apply-template", apply_template},
+    {"POST", "/tokenize", tokenize},
+    {"POST", "/detokenize", detokenize},
+    {"POST", "/apply-template", apply_template},
 };
 
 // What {…} stood for, or nothing when the path is another one.

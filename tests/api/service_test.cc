@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "api/grammar.h"
 #include "api/service_check.h"
 
 namespace juno::api {
@@ -234,6 +235,168 @@ TEST(Service, ADeadlineEndsARequestThatRunsAndOneThatWaits) {
     EXPECT_NE(outcome.error->message.find("deadline"), std::string::npos);
   }
   expect_idle(*service);
+}
+
+TEST(Service, ABannedEndNeverComesAndTheLeastTokensDo) {
+  const auto service = open_service();
+  Work work{.prompt = asked(*service, "Hi"), .max_tokens = 200, .ignore_end = true};
+  HeardChoice reply = run(*service, work)->choice();
+  EXPECT_EQ(reply.end->tokens, 200);
+  work.ignore_end = false;
+  const int64_t natural = run(*service, work)->choice().end->tokens;
+  ASSERT_LT(natural, 150);
+  work.min_tokens = natural + 20;
+  reply = run(*service, work)->choice();
+  EXPECT_GT(reply.end->tokens, natural + 20);
+}
+
+TEST(C22, AReplyIsHeldToItsGrammar) {
+  const auto service = open_service();
+  Work work{.prompt = asked(*service, "Is water wet?"), .max_tokens = 40};
+  work.grammar = take(read_gbnf("root ::= \"yes\" | \"no\""));
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    work.sampling = {.temperature = 2, .seed = seed};
+    const HeardChoice reply = run(*service, work)->choice();
+    EXPECT_EQ(reply.end->reason, FinishReason::kStop);
+    EXPECT_TRUE(reply.text == "yes" || reply.text == "no") << reply.text;
+  }
+  // A character of four bytes, and with it C19: it comes whole.
+  work.grammar = take(read_gbnf("root ::= \"\xF0\x9F\x98\x80\" \"\xF0\x9F\x98\x80\""));
+  work.choices = 2;
+  const auto heard = run(*service, work);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(heard->choice(i).text, "\xF0\x9F\x98\x80\xF0\x9F\x98\x80");
+    for (const std::string& piece : heard->choice(i).pieces) EXPECT_EQ(piece.size() % 4, 0u);
+  }
+}
+
+TEST(C20, BytesThatAreNoTextAreStillAReply) {
+  const auto service = open_service();
+  Work work{.prompt = asked(*service, "Hi"), .max_tokens = 50, .ignore_end = true, .logprobs = 0};
+  const auto& t = service->tokenizer();
+  for (int32_t id = 0; id < t.size(); ++id)
+    if (!t.is_control(id) && t.piece(id).size() == 1 && static_cast<uint8_t>(t.piece(id)[0]) >= 0x80)
+      work.sampling.logit_bias.emplace_back(id, 100.0f);
+  ASSERT_GE(work.sampling.logit_bias.size(), 100u);
+  const HeardChoice reply = run(*service, work)->choice();
+  EXPECT_EQ(reply.ids.size(), 50u);
+  EXPECT_EQ(reply.scores.size(), 50u);
+  EXPECT_NE(reply.text.find("\xEF\xBF\xBD"), std::string::npos);
+}
+
+TEST(Service, ScoresNameTheMostProbableFirst) {
+  const auto service = open_service();
+  Work work{.prompt = asked(*service, "Who are you?"), .max_tokens = 8, .logprobs = 3};
+  const HeardChoice reply = run(*service, work)->choice();
+  ASSERT_EQ(reply.scores.size(), reply.ids.size());
+  for (const TokenScore& s : reply.scores) {
+    ASSERT_EQ(s.top.size(), 3u);
+    EXPECT_EQ(s.top[0].id, s.id) << "greedy picks the most probable";
+    EXPECT_EQ(s.top[0].logprob, s.logprob);
+    EXPECT_GE(s.top[0].logprob, s.top[1].logprob);
+    EXPECT_LE(s.logprob, 0);
+  }
+}
+
+TEST(Service, ScoresAPromptAsAReplyOfTheSameTokens) {
+  const auto service = open_service();
+  struct Scores : Heard {
+    void on_prompt_scores(std::vector<TokenScore> scores) override { prompt = std::move(scores); }
+    std::vector<TokenScore> prompt;
+  };
+  Work work{.prompt = asked(*service, "Who are you?"), .max_tokens = 90, .ignore_end = true, .logprobs = 2};
+  const HeardChoice reply = run(*service, work)->choice();
+  const size_t asked_tokens = work.prompt.size();
+  work.prompt.insert(work.prompt.end(), reply.ids.begin(), reply.ids.end());
+  work.prompt_logprobs = true;
+  work.max_tokens = 0;
+  work.ignore_end = false;
+  for (int time = 0; time < 2; ++time) {  // the second finds the prompt in the cache, and scores it all the same
+    const auto heard = std::make_shared<Scores>();
+    take(service->submit(work, heard));
+    EXPECT_FALSE(heard->wait().error);
+    ASSERT_EQ(heard->prompt.size(), work.prompt.size() - 1);
+    for (size_t i = 0; i < reply.ids.size(); ++i) {
+      const TokenScore& s = heard->prompt[asked_tokens - 1 + i];
+      EXPECT_EQ(s.id, reply.ids[i]);
+      EXPECT_EQ(s.logprob, reply.scores[i].logprob);
+      EXPECT_EQ(s.top.size(), 2u);
+    }
+  }
+}
+
+TEST(Service, TellsHowFarAPromptIs) {
+  const auto service = open_service();
+  struct Progress : Heard {
+    void on_prefill(int64_t done, int64_t of) override {
+      EXPECT_FALSE(choice().end);
+      steps.push_back(done);
+      prompt = of;
+    }
+    std::vector<int64_t> steps;
+    int64_t prompt = 0;
+  };
+  const auto heard = std::make_shared<Progress>();
+  take(service->submit({.prompt = std::vector<int32_t>(500, 300), .max_tokens = 1}, heard));
+  heard->wait();
+  ASSERT_GE(heard->steps.size(), 500u / 64);
+  EXPECT_TRUE(std::ranges::is_sorted(heard->steps));
+  EXPECT_EQ(heard->steps.back(), 500);
+  EXPECT_EQ(heard->prompt, 500);
+}
+
+TEST(C36, AWarmCacheChangesNothingAndSaysWhatItSaved) {
+  const auto service = open_service();
+  Work work{.prompt = asked(*service, "Tell me, in some detail, what the sea looks like in winter, and why it "
+                                      "does so, what colours it has, how high the waves are, and who sails."),
+            .max_tokens = 30,
+            .logprobs = 0};
+  work.sampling = {.temperature = 1, .seed = 3};
+  const auto cold = run(*service, work), warm = run(*service, work);
+  EXPECT_EQ(cold->wait().cached_tokens, 0);
+  EXPECT_GE(warm->wait().cached_tokens, static_cast<int64_t>(work.prompt.size()) - 64);
+  EXPECT_EQ(warm->choice().ids, cold->choice().ids);
+  EXPECT_EQ(warm->choice().text, cold->choice().text);
+  for (size_t i = 0; i < cold->choice().scores.size(); ++i)
+    EXPECT_EQ(warm->choice().scores[i].logprob, cold->choice().scores[i].logprob);
+}
+
+TEST(C61, NobodyFindsWhatAnotherTenantLeft) {
+  const auto service = open_service();
+  Work work{.prompt = std::vector<int32_t>(200, 300), .max_tokens = 2};
+  work.tenant = "a";
+  run(*service, work);
+  EXPECT_GT(run(*service, work)->wait().cached_tokens, 0);
+  work.tenant = "b";
+  EXPECT_EQ(run(*service, work)->wait().cached_tokens, 0) << "another tenant";
+  work.salt = "shared";
+  EXPECT_EQ(run(*service, work)->wait().cached_tokens, 0);
+  work.tenant = "a";
+  EXPECT_GT(run(*service, work)->wait().cached_tokens, 0) << "an equal salt";
+  work.salt = "other";
+  EXPECT_EQ(run(*service, work)->wait().cached_tokens, 0);
+  work.salt.clear();
+  work.tenant = "shared";
+  EXPECT_EQ(run(*service, work)->wait().cached_tokens, 0) << "a tenant is no salt";
+}
+
+TEST(C61, ASessionBelongsToItsTenant) {
+  const auto service = open_service();
+  Work work{.prompt = std::vector<int32_t>(200, 300), .max_tokens = 2};
+  work.tenant = "a";
+  work.session = "s";
+  run(*service, work);
+  EXPECT_EQ(service->load().sessions, 1);
+  work.tenant = "b";
+  const auto refused = service->submit(work, std::make_shared<Heard>());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kNotFound);
+  EXPECT_EQ(service->end_session("b", "s").error().code, Code::kNotFound);
+  EXPECT_EQ(service->end_session("a", "t").error().code, Code::kNotFound);
+  EXPECT_TRUE(service->end_session("a", "s"));
+  EXPECT_EQ(service->load().sessions, 0);
+  EXPECT_EQ(service->end_session("a", "s").error().code, Code::kNotFound);
+  EXPECT_FALSE(run(*service, work)->wait().error) << "now the name is free";
 }
 
 TEST(C72, WhatIsIdleHoldsNothing) {

@@ -67,7 +67,6 @@ TEST(Engine, RefusesWhatItCannotRun) {
   EXPECT_FALSE(m.engine->submit({.prompt = {1}, .sampling = {.temperature = -1}}));
   EXPECT_FALSE(m.engine->submit({.prompt = {1, 2}, .logits_at = {2}}));
   EXPECT_FALSE(m.engine->submit({.prompt = {1, 2}, .logits_at = {1, 0}}));
-  EXPECT_FALSE(m.engine->submit({.prompt = {1, 2}, .prefix = {.ids = {1}}})) << "a prefix without pages";
   EXPECT_TRUE(m.engine->check_idle());
 }
 
@@ -139,78 +138,6 @@ TEST(Engine, SequencesWaitTheirTurnWhenPagesAreShort) {
   }
   run(*m.engine);
   for (const Outcome& o : got) EXPECT_EQ(o.tokens.size(), 20u);
-  EXPECT_TRUE(m.engine->check_idle());
-}
-
-TEST(Engine, SaysWhoHoldsThePagesWhenNothingCanRun) {
-  Machine m = machine(kTiny, {.context = 128});
-  Outcome kept, starved;
-  Request request = listen({.prompt = some_ids(100, 200), .max_tokens = 1}, kept);
-  request.keep_prefix = true;
-  ASSERT_TRUE(m.engine->submit(std::move(request)));
-  run(*m.engine);
-  ASSERT_TRUE(m.engine->submit(listen({.prompt = some_ids(5, 200), .max_tokens = 1}, starved)));
-  EXPECT_FALSE(m.engine->step());
-  EXPECT_EQ(starved.finish->reason, FinishReason::kError);
-  m.engine->release(kept.finish->prefix);
-  EXPECT_TRUE(m.engine->check_idle());
-}
-
-TEST(Engine, AKeptPrefixGivesTheBitsOfAColdRun) {
-  for (size_t common : {1, 40, 63, 64, 65, 99}) {
-    Machine m = machine(kTiny, {.context = 256, .chunk = 16});
-    const auto first = some_ids(100, 200, 1);
-    auto second = some_ids(120, 200, 2);
-    std::copy_n(first.begin(), common, second.begin());
-    Outcome one, warm, cold;
-    Request request = listen({.prompt = first, .max_tokens = 1}, one);
-    request.keep_prefix = true;
-    ASSERT_TRUE(m.engine->submit(std::move(request)));
-    run(*m.engine);
-    Prefix prefix = std::move(one.finish->prefix);
-    ASSERT_EQ(prefix.ids, first);
-    prefix.ids.resize(common);
-    m.engine->shrink(prefix);
-    std::vector<int64_t> late;
-    for (int64_t p = static_cast<int64_t>(common); p < 120; ++p) late.push_back(p);
-    request = listen({.prompt = second, .max_tokens = 8, .logits_at = late}, warm);
-    request.prefix = std::move(prefix);
-    ASSERT_TRUE(m.engine->submit(std::move(request)));
-    run(*m.engine);
-    ASSERT_TRUE(m.engine->submit(listen({.prompt = second, .max_tokens = 8, .logits_at = late}, cold)));
-    run(*m.engine);
-    EXPECT_EQ(warm.finish->cached_tokens, static_cast<int64_t>(common));
-    EXPECT_EQ(cold.finish->cached_tokens, 0);
-    EXPECT_EQ(warm.logits.value(), cold.logits.value()) << common;
-    EXPECT_EQ(warm.tokens, cold.tokens);
-    EXPECT_TRUE(m.engine->check_idle());
-  }
-}
-
-TEST(Engine, ACopiedPrefixHasPagesOfItsOwnAndTheSameBits) {
-  Machine m = machine(kTiny, {.context = 128, .chunk = 16, .sequences = 2});
-  const auto ids = some_ids(80, 200);
-  Outcome filled, original, copied;
-  Request fill = listen({.prompt = ids}, filled);
-  fill.keep_prefix = true;
-  ASSERT_TRUE(m.engine->submit(std::move(fill)));
-  run(*m.engine);
-  Prefix first = std::move(filled.finish->prefix);
-  Prefix second = take(m.engine->copy(first));
-  EXPECT_EQ(second.ids, first.ids);
-  EXPECT_EQ(m.engine->pool().used(), 4);
-  EXPECT_FALSE(m.engine->copy(first)) << "all pages are lent";
-  auto prompt = ids;
-  prompt.push_back(7);
-  for (auto* one : {&original, &copied}) {
-    Request request = listen({.prompt = prompt, .max_tokens = 20, .logits_at = {80}}, *one);
-    request.prefix = std::move(one == &original ? first : second);
-    ASSERT_TRUE(m.engine->submit(std::move(request)));
-  }
-  run(*m.engine);
-  EXPECT_EQ(original.logits.value(), copied.logits.value());
-  EXPECT_EQ(original.tokens, copied.tokens);
-  EXPECT_EQ(copied.finish->cached_tokens, 80);
   EXPECT_TRUE(m.engine->check_idle());
 }
 

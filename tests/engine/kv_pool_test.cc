@@ -74,15 +74,38 @@ TEST(KvPool, LendsEachPageOnce) {
   EXPECT_EQ(all.size(), 8u);
   EXPECT_EQ(*all.begin(), 0);
   EXPECT_EQ(*all.rbegin(), 7);
-  EXPECT_TRUE((*pool)->check());
-  EXPECT_FALSE((*pool)->check_idle());
-  EXPECT_TRUE((*pool)->check_idle(8));
-  (*pool)->release(a, 2);
-  EXPECT_EQ(a.size(), 2u);
-  EXPECT_EQ((*pool)->used(), 5);
   (*pool)->release(a);
+  EXPECT_TRUE(a.empty());
+  EXPECT_EQ((*pool)->used(), 3);
+  EXPECT_TRUE((*pool)->check(b));
   (*pool)->release(b);
-  EXPECT_TRUE((*pool)->check_idle());
+  EXPECT_TRUE((*pool)->check({}));
+}
+
+TEST(KvPool, APageIsFreeWhenItsLastHolderIsGone) {
+  HostDevice device;
+  auto pool = KvPool::make(device, kLayers, 4);
+  std::vector<int32_t> pages;
+  ASSERT_TRUE((*pool)->acquire(2, pages));
+  const int32_t shared = pages[1];
+  (*pool)->hold(shared);
+  EXPECT_EQ((*pool)->holders(shared), 2);
+  (*pool)->release(pages);
+  EXPECT_EQ((*pool)->used(), 1);
+  EXPECT_EQ((*pool)->holders(shared), 1);
+  (*pool)->release(shared);
+  EXPECT_EQ((*pool)->used(), 0);
+}
+
+TEST(KvPool, SaysWhoseCountIsWrong) {
+  HostDevice device;
+  auto pool = KvPool::make(device, kLayers, 4);
+  std::vector<int32_t> pages;
+  ASSERT_TRUE((*pool)->acquire(2, pages));
+  EXPECT_TRUE((*pool)->check(pages));
+  EXPECT_FALSE((*pool)->check({})) << "both are lost";
+  EXPECT_FALSE((*pool)->check(std::vector<int32_t>{pages[0], pages[1], pages[1]})) << "one holder too many";
+  EXPECT_FALSE((*pool)->check(std::vector<int32_t>{pages[0], 3})) << "a free page is held";
 }
 
 TEST(KvPool, NeedsAPageForEachBegunRunOf64) {
