@@ -101,7 +101,7 @@ int64_t Scheduler::extend(Piece& piece, int64_t count) {
   const auto tokens = static_cast<int64_t>(s.tokens.size());
   count = std::min(count, spare());
   const int wanted = KvPool::pages_for(tokens + count) - static_cast<int>(s.pages.size());
-  if (wanted > 0 && !cache_.acquire(wanted, s.pages, /*sessions=*/false))
+  if (wanted > 0 && !cache_.acquire(wanted, s.pages))
     count = static_cast<int64_t>(s.pages.size()) * ops::kPagePositions - tokens;
   piece.count += count;
   tokens_left_ -= count;
