@@ -85,7 +85,8 @@ struct Models::Shared::Lease {
 
 void Models::Shared::add(NamedModel model) {
   const gguf::Reader file = open_file(model.options);
-  const model::Config config = take(model::check_model(file, std::max<int64_t>(model.options.context, 0), Log{}));
+  const model::Config config =
+      take(model::check_model(file, std::max<int64_t>(model.options.context, 0), Log{}));
   ModelState state{.name = model.name, .aliases = model.aliases};
   state.context = context_of(config, model.options);
   state.created = created(model.options);
@@ -225,8 +226,7 @@ Result<std::unique_ptr<Models>> Models::open(std::vector<NamedModel> models, con
     const int allowed = cpu_limits().threads();
     shared->pool = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : allowed, allowed);
     for (NamedModel& m : models) shared->add(std::move(m));
-    if (options.idle > Clock::duration::zero())
-      shared->sweeper = std::thread([&s = *shared] { s.sweep(); });
+    if (options.idle > Clock::duration::zero()) shared->sweeper = std::thread([&s = *shared] { s.sweep(); });
     return std::unique_ptr<Models>(new Models(std::move(shared)));
   });
 }

@@ -21,9 +21,9 @@ struct NamedModel {
 };
 
 struct ModelsOptions {
-  int threads = 0;                            // of all models together; 0: as many as this process may use
+  int threads = 0;                             // of all models together; 0: as many as this process may use
   std::chrono::steady_clock::duration idle{};  // unloaded after so long without a user; 0: never
-  uint64_t memory = 0;                        // bytes of the host for all of them; 0: what is free
+  uint64_t memory = 0;                         // bytes of the host for all of them; 0: what is free
 };
 
 struct ModelState {
@@ -35,8 +35,9 @@ struct ModelState {
   int64_t context = 0;  // positions of one request
   int64_t created = 0;  // of the file: seconds since 1970; of one in memory: when this program started it
   bool embeddings = false;
-  bool chat = false;       // it has a chat template
-  uint64_t host_bytes = 0;  // that it takes of the host: the file's weights, keys and values, work; 0: unknown
+  bool chat = false;  // it has a chat template
+  uint64_t host_bytes =
+      0;  // that it takes of the host: the file's weights, keys and values, work; 0: unknown
   std::optional<Error> fault;  // of the last attempt to load it
 };
 
@@ -51,8 +52,8 @@ class Models {
   enum class Wait { kForLoad, kNot };
 
   // The model of this name or alias, which stays loaded while the pointer is held. Loads it on the caller's
-  // thread; when another one loads it already, waits, or says kBusy with Wait::kNot. kNotFound for a name that
-  // is none, kDevice when it needs more memory than there is (both numbers), kBusy after stop().
+  // thread; when another one loads it already, waits, or says kBusy with Wait::kNot. kNotFound for a name
+  // that is none, kDevice when it needs more memory than there is (both numbers), kBusy after stop().
   Result<std::shared_ptr<Service>> get(std::string_view name, Wait wait = Wait::kForLoad);
 
   // In the order of open(); waits for no load.

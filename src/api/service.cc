@@ -44,8 +44,7 @@ Service::~Service() = default;
 void Service::stop() { parts_->loop.stop(); }
 
 Result<std::unique_ptr<Service>> Service::open(const SessionOptions& options, const ServiceOptions& how) {
-  return guard(
-      [&] { return std::unique_ptr<Service>(new Service(std::make_unique<Parts>(options, how))); });
+  return guard([&] { return std::unique_ptr<Service>(new Service(std::make_unique<Parts>(options, how))); });
 }
 
 void Service::Parts::check_prompt(std::span<const int32_t> prompt, int64_t max_tokens) const {

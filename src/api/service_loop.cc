@@ -16,9 +16,8 @@ constexpr int kPromptScores = 16;  // of one step at least, where a prompt is sc
 Loop::Loop(const SessionOptions& options, const ServiceOptions& how) : how_(how) {
   std::promise<void> loaded;
   std::future<void> done = loaded.get_future();
-  thread_ = std::thread([&options, this, promise = std::move(loaded)]() mutable {
-    run(options, std::move(promise));
-  });
+  thread_ = std::thread(
+      [&options, this, promise = std::move(loaded)]() mutable { run(options, std::move(promise)); });
   try {
     done.get();
   } catch (...) {

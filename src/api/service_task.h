@@ -38,9 +38,9 @@ class Task {
 
   // All others on the service's thread; none throws. The workshop outlives the task.
   virtual void begin(Workshop& workshop) = 0;
-  virtual void tend() = 0;                     // between two steps
+  virtual void tend() = 0;                    // between two steps
   virtual void fail(const Error& error) = 0;  // ends it, whatever the engine knows of it
-  virtual bool started() const = 0;            // something was computed for it
+  virtual bool started() const = 0;           // something was computed for it
   virtual bool done() const = 0;
 
   const std::string session;  // that it belongs to

@@ -83,9 +83,9 @@ TEST(Models, WhoDoesNotWaitForALoadIsTold) {
 
 TEST(C64, ANameIsNeverAPath) {
   const auto models = two();
-  for (const std::string& name : {kDemo, std::string("../models/juno-demo-23m.Q8_0.gguf"), std::string("/etc/passwd"),
-                           std::string("demo/../demo"), std::string("DEMO"), std::string(""),
-                           std::string("demo\0x", 6)}) {
+  for (const std::string& name :
+       {kDemo, std::string("../models/juno-demo-23m.Q8_0.gguf"), std::string("/etc/passwd"),
+        std::string("demo/../demo"), std::string("DEMO"), std::string(""), std::string("demo\0x", 6)}) {
     const auto got = models->get(name);
     ASSERT_FALSE(got) << name;
     EXPECT_EQ(got.error().code, Code::kNotFound);
@@ -94,7 +94,8 @@ TEST(C64, ANameIsNeverAPath) {
 }
 
 TEST(Models, SayWhichNameStandsTwice) {
-  for (auto list : {std::vector{demo("a"), demo("a")}, {demo("a"), demo("b", {"a"})}, {demo("a", {"x", "x"})}}) {
+  for (auto list :
+       {std::vector{demo("a"), demo("a")}, {demo("a"), demo("b", {"a"})}, {demo("a", {"x", "x"})}}) {
     const auto models = Models::open(std::move(list), {});
     ASSERT_FALSE(models);
     EXPECT_EQ(models.error().code, Code::kUsage);

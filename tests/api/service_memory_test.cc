@@ -10,7 +10,8 @@ namespace {
 std::atomic<int64_t> before_failure{0};  // allocations; 0: none fails
 
 void* allocate(size_t size) {
-  if (before_failure.load(std::memory_order_relaxed) > 0 && before_failure.fetch_sub(1) == 1) throw std::bad_alloc();
+  if (before_failure.load(std::memory_order_relaxed) > 0 && before_failure.fetch_sub(1) == 1)
+    throw std::bad_alloc();
   if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
   throw std::bad_alloc();
 }

@@ -58,7 +58,8 @@ TEST(Service, SaysBeforeAnythingRunsWhatItRefuses) {
     EXPECT_NE(ticket.error().message.find(part), std::string::npos) << ticket.error().message;
   };
   refused({}, Code::kUsage, "prompt is empty");
-  refused({.prompt = std::vector<int32_t>(1024, 5)}, Code::kBadData, "1024 tokens and the context holds 1024");
+  refused({.prompt = std::vector<int32_t>(1024, 5)}, Code::kBadData,
+          "1024 tokens and the context holds 1024");
   refused({.prompt = std::vector<int32_t>(1025, 5), .max_tokens = 0}, Code::kBadData, "1025 tokens");
   refused({.prompt = {8192}}, Code::kBadData, "token 8192");
   refused({.prompt = {-1}}, Code::kBadData, "token -1");
@@ -311,7 +312,8 @@ TEST(Service, ScoresAPromptAsAReplyOfTheSameTokens) {
   work.prompt_logprobs = true;
   work.max_tokens = 0;
   work.ignore_end = false;
-  for (int time = 0; time < 2; ++time) {  // the second finds the prompt in the cache, and scores it all the same
+  for (int time = 0; time < 2;
+       ++time) {  // the second finds the prompt in the cache, and scores it all the same
     const auto heard = std::make_shared<Scores>();
     take(service->submit(work, heard));
     EXPECT_FALSE(heard->wait().error);
@@ -347,8 +349,9 @@ TEST(Service, TellsHowFarAPromptIs) {
 
 TEST(C36, AWarmCacheChangesNothingAndSaysWhatItSaved) {
   const auto service = open_service();
-  Work work{.prompt = asked(*service, "Tell me, in some detail, what the sea looks like in winter, and why it "
-                                      "does so, what colours it has, how high the waves are, and who sails."),
+  Work work{.prompt = asked(*service,
+                            "Tell me, in some detail, what the sea looks like in winter, and why it "
+                            "does so, what colours it has, how high the waves are, and who sails."),
             .max_tokens = 30,
             .logprobs = 0};
   work.sampling = {.temperature = 1, .seed = 3};
