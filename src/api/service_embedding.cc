@@ -15,7 +15,7 @@ Pooling::Pooling(const std::string& name, int64_t positions) : first_(0), last_(
 
 void Pooling::add(int64_t position, std::span<const float> state) {
   if (position < first_ || position > last_) return;
-  sum_.resize(state.size());
+  if (position == first_) sum_.assign(state.size(), 0);  // again, where the prompt is computed again
   for (size_t i = 0; i < state.size(); ++i) sum_[i] += static_cast<double>(state[i]);
 }
 

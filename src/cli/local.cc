@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/repl.h"
 #include "cli/reply.h"
+#include "cli/session_partner.h"
 
 namespace juno::cli {
 namespace {
@@ -105,7 +106,8 @@ int chat(Options& o) {
   const auto session = open_session(o.model, stderr_log(o.verbose, o.quiet));
   if (!o.no_chat) take(session->chat_ready());
   take(session->check(o.generation));
-  if (!text) return Repl(*session, {o.generation, o.no_chat, o.quiet}, std::move(conversation)).run();
+  SessionPartner partner(*session);
+  if (!text) return Repl(partner, {o.generation, o.no_chat, o.quiet}, std::move(conversation)).run();
   conversation.messages.push_back({"user", *text});
   return one_turn(*session, o, conversation);
 }

@@ -173,7 +173,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   void next_request() {
     head_.emplace();
     head_->header_limit(static_cast<uint32_t>(limits().header));
-    head_->body_limit(boost::none);  // judged after the route, in on_head()
+    head_->body_limit(UINT64_MAX);  // judged after the route, in on_head()
     body_.reset();
     head_bytes_ = body_bytes_ = 0;
     request_ = {};
@@ -311,7 +311,16 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     const auto wake = [weak = this->weak_from_this()] {
       if (const auto self = weak.lock()) asio::post(self->stream_.get_executor(), [self] { self->look(); });
     };
-    box_ = std::make_shared<Outbox>(std::move(request_), wake, limits().stream_room);
+    const auto later = [weak = this->weak_from_this()](std::chrono::milliseconds after,
+                                                       std::function<void()> then) {
+      const auto self = weak.lock();
+      if (!self) return;
+      const auto timer = std::make_shared<asio::steady_timer>(self->stream_.get_executor(), after);
+      timer->async_wait([timer, then = std::move(then)](const error_code& ec) {
+        if (!ec) then();
+      });
+    };
+    box_ = std::make_shared<Outbox>(std::move(request_), Hooks{wake, later}, limits().stream_room);
     ended_ = broken_ = comments_ = chunked_ = false;
     status_ = 0;
     sent_ = 0;
