@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person does with the page:  scenes.mjs NAME URL
+// What a person does with the page:  page_scenes.mjs NAME URL
 // In every scene nothing is asked of another host, the policy is never broken and no script fails.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-const modules = createRequire(`${process.env.JUNO_WEB_BUILD}/`);
+const modules = createRequire(`${process.env.PAGE_MODULES}/`);
 const { chromium } = modules("playwright-core");
 
 const [name, url] = process.argv.slice(2);
