@@ -148,6 +148,11 @@ Run add_local(CLI::App& app) {
   app.add_option("--json-schema", o->json_schema,
                  "Hold the reply to JSON that satisfies this JSON Schema, or that of a file")
       ->excludes(grammar);
+  app.add_option("--draft-model", o->model.session.draft_model,
+                 "GGUF file of a smaller model that guesses tokens; the text stays the same");
+  app.add_option("--prompt-lookup", o->model.session.prompt_lookup,
+                 "Guess so many tokens at once from the text so far; the text stays the same; 0: none")
+      ->transform(in_range(int64_t{0}, int64_t{64}));
   app.add_option("--load", o->load, "Go on with a saved conversation");
   add_local_api_options(app, o->api);
   app.add_flag("--no-chat", o->no_chat, "Continue the text as it stands, without a chat template");

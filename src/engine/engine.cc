@@ -69,9 +69,10 @@ Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, std::vec
       fail(Code::kUsage, "[engine] {} positions do not hold a context of {}", options.positions,
            options.context);
     }
-    if (options.prompt_lookup < 0 || options.draft_tokens < 0) {
-      fail(Code::kUsage, "[engine] {} and {} tokens guessed at once: neither can be negative",
-           options.prompt_lookup, options.draft_tokens);
+    if (options.prompt_lookup < 0 || options.draft_tokens < 0 ||
+        (options.draft_tokens > 0) != !!options.draft) {
+      fail(Code::kUsage, "[engine] {} tokens looked up and {} drafted by {} model", options.prompt_lookup,
+           options.draft_tokens, options.draft ? "another" : "no");
     }
     std::unique_ptr<Engine> engine(new Engine(options));
     engine->options_.vocab = static_cast<int32_t>(std::min<int64_t>(options.vocab, model.config.vocab));

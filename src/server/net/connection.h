@@ -280,10 +280,6 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
       out_ += "HTTP/1.1 100 Continue\r\n\r\n";
       write();
     }
-    if (!has_body && !body_->is_done()) {
-      error_code ec;
-      body_->put(asio::const_buffer(), ec);
-    }
     parse();
   }
 
