@@ -49,7 +49,7 @@ def installed():
 
 
 def scene(name, *options, **env):
-    """Plays a function of scenes.mjs before a fresh server."""
+    """Plays a function of page_scenes.mjs before a fresh server."""
     needs("chromium")
     modules = installed()
     with Server(*options) as server:
