@@ -113,7 +113,9 @@ class Placer {
             .sequences = sequences,
             .vocab = 0,
             .positions = positions(stages),
-            .outputs = capacity_.outputs};
+            .outputs = capacity_.outputs,
+            .prompt_lookup = capacity_.prompt_lookup,
+            .draft = capacity_.draft};
   }
 
   // Of the cache: where nobody says how many, it takes at most half of what the weights leave free.

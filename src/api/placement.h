@@ -23,9 +23,11 @@ struct Estimate {
 // Of an engine: how much it works on at once.
 struct Capacity {
   int sequences = 1;
-  int64_t positions = 0;    // of keys and values, of all; 0: a full context for each, if memory allows
-  int outputs = 0;          // rows of logits of one step; 0: one of each sequence
-  uint64_t host_bytes = 0;  // that it may take of the host; 0: not looked at
+  int64_t positions = 0;  // of keys and values, of all; 0: a full context for each, if memory allows
+  int outputs = 0;        // rows of logits of one step; 0: one of each sequence
+  int prompt_lookup = 0;  // tokens guessed at once from the text so far; 0: none
+  engine::Engine* draft = nullptr;  // guesses too; outlives what is opened
+  uint64_t host_bytes = 0;          // that it may take of the host; 0: not looked at
 };
 
 struct Placement {
