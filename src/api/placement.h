@@ -23,18 +23,19 @@ struct Estimate {
 // Of an engine: how much it works on at once.
 struct Capacity {
   int sequences = 1;
-  int64_t positions = 0;  // of keys and values, of all; 0: a full context for each, if memory allows
-  int outputs = 0;        // rows of logits of one step; 0: one of each sequence
-  int prompt_lookup = 0;  // tokens guessed at once from the text so far; 0: none
-  engine::Engine* draft = nullptr;  // guesses too; outlives what is opened
-  uint64_t host_bytes = 0;          // that it may take of the host; 0: not looked at
+  int64_t positions = 0;    // of keys and values, of all; 0: a full context for each, if memory allows
+  int outputs = 0;          // rows of logits of one step; 0: one of each sequence
+  uint64_t host_bytes = 0;  // that it may take of the host; 0: not looked at
 };
+
+// That a draft model guesses at once.
+inline constexpr int kDraftTokens = 4;
 
 struct Placement {
   std::vector<std::unique_ptr<ops::Executor>> executors;
   std::vector<model::Stage> stages;  // each with an executor of the list
   std::vector<Estimate> estimates;   // of each stage
-  engine::EngineOptions how;         // but for the vocabulary
+  engine::EngineOptions how;         // but for the vocabulary and the draft
 };
 
 // Of a card, what is left free: its driver takes some later, and so do kernels for what one step hands the

@@ -4,22 +4,12 @@
 #include <algorithm>
 
 #include "api/host.h"
-#include "base/cpu_limits.h"
 #include "base/fp_env.h"
 
 namespace juno::api {
 namespace {
 
 constexpr int kPromptScores = 16;  // of one step at least, where a prompt is scored
-
-void check_vocabularies(const Opened& model, const Opened& draft) {
-  const tokenizer::Tokenizer &ours = *model.tokenizer, &theirs = *draft.tokenizer;
-  bool same = ours.size() == theirs.size();
-  for (int32_t id = 0; same && id < ours.size(); ++id) same = ours.piece(id) == theirs.piece(id);
-  if (!same)
-    fail(Code::kUsage, "[api] {} cannot guess for {}: their vocabularies differ", draft.info.path,
-         model.info.path);
-}
 
 }  // namespace
 
@@ -48,36 +38,16 @@ void Loop::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The draft is opened first: the engine that it guesses for needs it.
-void Loop::open(SessionOptions options) {
-  Capacity capacity{.sequences = how_.sequences,
-                    .positions = how_.kv_positions,
-                    .outputs = std::max(how_.sequences, kPromptScores),
-                    .prompt_lookup = how_.prompt_lookup,
-                    .host_bytes = how_.memory > 0 ? how_.memory : host_memory().usable()};
-  if (!how_.draft_model.empty()) {
-    const gguf::Reader file = open_file(options);
-    options.context = context_of(take(model::check_model(file, 0, Log{})), options);
-    const int allowed = cpu_limits().threads();
-    if (!options.pool)
-      options.pool = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : allowed, allowed);
-    SessionOptions small = options;
-    small.model_path = how_.draft_model;
-    small.model_bytes = {};
-    draft_ = std::make_unique<Opened>(
-        open_parts(small, {.sequences = how_.sequences, .host_bytes = capacity.host_bytes}));
-    capacity.draft = draft_->engine.get();
-    capacity.host_bytes -= std::min(capacity.host_bytes - 1, draft_->info.host_bytes);
-  }
-  opened_ = std::make_unique<Opened>(open_parts(options, capacity));
-  if (draft_) check_vocabularies(*opened_, *draft_);
-}
-
 // The options live until `loaded` is set.
 void Loop::run(const SessionOptions& options, std::promise<void> loaded) {
   const FpEnv mode;
   try {
-    open(options);
+    const uint64_t memory = how_.memory > 0 ? how_.memory : host_memory().usable();
+    opened_ =
+        std::make_unique<Opened>(open_parts(options, {.sequences = how_.sequences,
+                                                      .positions = how_.kv_positions,
+                                                      .outputs = std::max(how_.sequences, kPromptScores),
+                                                      .host_bytes = memory}));
     loaded.set_value();
   } catch (...) {
     return loaded.set_exception(std::current_exception());

@@ -38,7 +38,6 @@ class Loop {
   using Clock = std::chrono::steady_clock;
   using Tasks = std::list<std::shared_ptr<Task>>;  // spliced: the thread allocates nothing for them
 
-  void open(SessionOptions options);
   void run(const SessionOptions& options, std::promise<void> loaded);
   bool receive(Workshop& workshop);
   void step();
@@ -46,7 +45,6 @@ class Loop {
   void settle();
 
   const ServiceOptions how_;
-  std::unique_ptr<Opened> draft_;   // outlives what it guesses for
   std::unique_ptr<Opened> opened_;  // the thread's own, but for what never changes
   Tally tally_;
 

@@ -6,6 +6,8 @@ namespace juno::cli {
 #define JUNO_COMMANDS(X)                                                             \
   X(local, "", "Chat with a model in this terminal")                                 \
   X(serve, "", "Serve models over HTTP, as OpenAI's and Anthropic's clients expect") \
+  X(chat, "", "Chat with a model that a running server has")                         \
+  X(ps, "", "Show what a running server does")                                       \
   X(inspect, "gguf-info", "Show what is in a GGUF file and the memory it needs")     \
   X(tokenize, "", "Turn the text on stdin into token ids")                           \
   X(detokenize, "", "Turn the token ids on stdin into text")                         \

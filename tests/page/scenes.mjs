@@ -284,23 +284,8 @@ const scenes = {
     assert(await page.locator("#trouble").isVisible());
   },
 
-  async policy() {
-    for (const path of ["", "page/app.js", "page/style.css", "page/icon.svg", "page/licences.txt"]) {
-      const reply = await fetch(`${url}/${path}`);
-      assert.equal(reply.status, 200, path);
-      const policy = reply.headers.get("content-security-policy");
-      for (const part of ["default-src 'none'", "script-src 'self';", "style-src 'self';", "connect-src 'self';", "frame-ancestors 'none'", "base-uri 'none'"])
-        assert(policy.includes(part), `${path}: ${part}`);
-      assert(!policy.includes("unsafe"));
-      assert.equal(reply.headers.get("x-content-type-options"), "nosniff");
-      assert.equal(reply.headers.get("referrer-policy"), "no-referrer");
-      const again = await fetch(`${url}/${path}`, { headers: { "if-none-match": reply.headers.get("etag") } });
-      assert.equal(again.status, 304, path);
-    }
-    assert.equal((await fetch(`${url}/page/nothing`)).status, 404);
-    const html = await (await fetch(url)).text();
-    assert(!/<style|style=|<script>|\son\w+=|https?:/.test(html), "something inline, or from elsewhere");
-    // The check itself sees a breach.
+  async a_breach_is_seen() {
+    // Every scene asserts that there was no breach; here is one, so that the assertion is known to see it.
     const page = await open();
     await ready(page);
     await page.evaluate(() => {

@@ -46,9 +46,10 @@ TEST(Keys, C59_TakesAKeyFromEveryPlaceThatClientsPutItAndNoOther) {
   EXPECT_TRUE(k.tenant(with("X-Api-Key", key)));
   EXPECT_TRUE(k.tenant(with("Authorization", "Basic dXNlcjpzay1maXJzdC0wMTIzNDU2Nzg5")));  // user:KEY
   EXPECT_TRUE(k.tenant(with("Authorization", "Basic OnNrLWZpcnN0LTAxMjM0NTY3ODk=")));      // :KEY
-  for (const std::string& value : {key, "Bearer", std::string("Bearer "), "Token " + key, "Basic " + key,
-                                   "Bearer " + key + "x", "Bearer " + key.substr(1), "Bearer x" + key,
-                                   std::string("Basic ===="), std::string("Basic dXNlcg==")})
+  for (const std::string& value :
+       {key, std::string("Bearer"), std::string("Bearer "), "Token " + key, "Basic " + key,
+        "Bearer " + key + "x", "Bearer " + key.substr(1), "Bearer x" + key, std::string("Basic ===="),
+        std::string("Basic dXNlcg==")})
     EXPECT_FALSE(k.tenant(with("Authorization", value))) << value;
   EXPECT_FALSE(k.tenant(with("Cookie", key)));
   EXPECT_FALSE(k.tenant({.query = "key=" + key}));

@@ -11,8 +11,7 @@ namespace {
 
 TEST(Outbox, WakesOnceForAllThatHappensUntilItIsLookedAt) {
   int woken = 0;
-  Outbox box(
-      {}, [&] { ++woken; }, 100);
+  Outbox box({}, {.wake = [&] { ++woken; }}, 100);
   box.start({});
   box.send("ab");
   box.send("cd");
@@ -29,8 +28,7 @@ TEST(Outbox, WakesOnceForAllThatHappensUntilItIsLookedAt) {
 }
 
 TEST(Outbox, OnlyTheFirstAnswerCounts) {
-  Outbox box(
-      {}, [] {}, 100);
+  Outbox box({}, {.wake = [] {}}, 100);
   box.send("before the start");
   box.reply({.status = 201});
   box.reply({.status = 500});
@@ -45,16 +43,14 @@ TEST(Outbox, OnlyTheFirstAnswerCounts) {
 
 TEST(Outbox, TellsOnceThatTheClientLeftAndNeverAfterTheAnswer) {
   int told = 0;
-  Outbox box(
-      {}, [] {}, 100);
+  Outbox box({}, {.wake = [] {}}, 100);
   box.on_close([&] { ++told; });
   box.left();
   box.left();
   EXPECT_EQ(told, 1);
   box.on_close([&] { ++told; });  // at once
   EXPECT_EQ(told, 2);
-  Outbox answered(
-      {}, [] {}, 100);
+  Outbox answered({}, {.wake = [] {}}, 100);
   answered.on_close([&] { ++told; });
   answered.reply({});
   answered.left();
@@ -62,8 +58,7 @@ TEST(Outbox, TellsOnceThatTheClientLeftAndNeverAfterTheAnswer) {
 }
 
 TEST(Outbox, AHandlerThatHoldsItsOwnExchangeIsLetGoWithTheAnswer) {
-  const auto box = std::make_shared<Outbox>(
-      HttpRequest{}, [] {}, 100);
+  const auto box = std::make_shared<Outbox>(HttpRequest{}, Hooks{.wake = [] {}}, 100);
   std::weak_ptr<Answer> weak;
   {
     const auto answer = std::make_shared<Answer>(box);
@@ -77,8 +72,7 @@ TEST(Outbox, AHandlerThatHoldsItsOwnExchangeIsLetGoWithTheAnswer) {
 
 TEST(Outbox, LosesNothingThatSeveralThreadsSend) {
   std::atomic<int> woken{0};
-  Outbox box(
-      {}, [&] { ++woken; }, 1 << 20);
+  Outbox box({}, {.wake = [&] { ++woken; }}, 1 << 20);
   box.start({});
   std::vector<std::thread> senders;
   for (int t = 0; t < 4; ++t)

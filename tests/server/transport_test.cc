@@ -367,6 +367,20 @@ TEST(Transport, C71_NoticesWithin200MillisecondsThatAClientHasLeft) {
   }
 }
 
+TEST(Transport, CallsLaterUnlessTheAnswerIsCompleteByThen) {
+  Running server;
+  RawClient client(server.port());
+  client.send(post("/hold", ""));
+  auto exchange = server.front.held();
+  exchange->later(50ms, [e = exchange.get()] { e->start({.type = "text/event-stream"}); });
+  EXPECT_TRUE(contains(client.read_until("\r\n\r\n", 2), "text/event-stream"));
+  std::atomic<bool> called{false};
+  exchange->later(50ms, [&] { called = true; });
+  exchange->finish();
+  std::this_thread::sleep_for(150ms);
+  EXPECT_FALSE(called);
+}
+
 TEST(Transport, AnswersAClientThatOnlyStoppedSending) {
   Running server;
   RawClient client(server.port());

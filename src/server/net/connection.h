@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "server/errors.h"
 #include "server/net/head.h"
@@ -173,13 +174,14 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   void next_request() {
     head_.emplace();
     head_->header_limit(static_cast<uint32_t>(limits().header));
-    head_->body_limit(boost::none);  // judged after the route, in on_head()
+    head_->body_limit(UINT64_MAX);  // judged after the route, in on_head()
     body_.reset();
     head_bytes_ = body_bytes_ = 0;
     request_ = {};
     verdict_ = {};
     begun_ = buffer_.size() > 0;
     if (!begun_) buffer_.shrink_to_fit();
+    if (!reading_) input_ = {};
     enter(State::kHead);
     begun_ ? parse() : read();
   }
@@ -188,7 +190,9 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (reading_ || state_ == State::kClosed) return;
     const size_t size = state_ == State::kBody || state_ == State::kLingering ? kLargeRead : kSmallRead;
     reading_ = true;
-    stream_.async_read_some(buffer_.prepare(size),
+    // Not into buffer_, which is parsed, emptied and moved while this read waits.
+    if (input_.size() < size) input_.resize(size);
+    stream_.async_read_some(asio::buffer(input_.data(), size),
                             [self = this->shared_from_this()](const error_code& ec, size_t n) {
                               self->reading_ = false;
                               self->on_read(ec, n);
@@ -198,7 +202,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   void on_read(const error_code& ec, size_t n) {
     if (state_ == State::kClosed) return;
     if (ec) return on_end_of_input(ec);
-    buffer_.commit(n);
+    buffer_.commit(asio::buffer_copy(buffer_.prepare(n), asio::buffer(input_.data(), n)));
     switch (state_) {
       case State::kHead:
         if (!std::exchange(begun_, true)) enter(State::kHead);
@@ -311,7 +315,16 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     const auto wake = [weak = this->weak_from_this()] {
       if (const auto self = weak.lock()) asio::post(self->stream_.get_executor(), [self] { self->look(); });
     };
-    box_ = std::make_shared<Outbox>(std::move(request_), wake, limits().stream_room);
+    const auto later = [weak = this->weak_from_this()](std::chrono::milliseconds after,
+                                                       std::function<void()> then) {
+      const auto self = weak.lock();
+      if (!self) return;
+      const auto timer = std::make_shared<asio::steady_timer>(self->stream_.get_executor(), after);
+      timer->async_wait([timer, then = std::move(then)](const error_code& ec) {
+        if (!ec) then();
+      });
+    };
+    box_ = std::make_shared<Outbox>(std::move(request_), Hooks{wake, later}, limits().stream_room);
     ended_ = broken_ = comments_ = chunked_ = false;
     status_ = 0;
     sent_ = 0;
@@ -437,7 +450,8 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   Shared& shared_;
   Stream stream_;
   asio::steady_timer timer_;
-  boost::beast::flat_buffer buffer_{kMostBuffered};
+  boost::beast::flat_buffer buffer_{kMostBuffered};  // what is not parsed yet
+  std::vector<char> input_;                          // of the read that is outstanding
   State state_ = State::kGreeting;
   Clock::time_point since_, arrived_, progress_;  // of the state, of the request, of writing
 

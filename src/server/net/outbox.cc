@@ -5,14 +5,14 @@
 
 namespace juno::server {
 
-Outbox::Outbox(HttpRequest request, std::function<void()> wake, size_t room)
-    : request_(std::move(request)), wake_(std::move(wake)), room_(room) {}
+Outbox::Outbox(HttpRequest request, Hooks hooks, size_t room)
+    : request_(std::move(request)), hooks_(std::move(hooks)), room_(room) {}
 
-// One call of wake_ for all that happens until the connection looks.
+// One call of wake for all that happens until the connection looks.
 void Outbox::tell(std::unique_lock<std::mutex> lock) {
   const bool first = !std::exchange(woken_, true);
   lock.unlock();
-  if (first) wake_();
+  if (first) hooks_.wake();
 }
 
 void Outbox::reply(HttpReply reply) {
@@ -70,6 +70,17 @@ void Outbox::on_close(std::function<void()> then) {
     }
   }
   then();
+}
+
+bool Outbox::ended() const {
+  const std::lock_guard lock(mutex_);
+  return state_ == State::kEnded;
+}
+
+void Outbox::later(std::chrono::milliseconds after, std::function<void()> then) {
+  hooks_.later(after, [weak = weak_from_this(), then = std::move(then)] {
+    if (const auto box = weak.lock(); box && !box->ended()) then();
+  });
 }
 
 void Outbox::left() {

@@ -3,6 +3,7 @@
 // its own.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,11 +14,16 @@
 
 namespace juno::server {
 
-class Outbox {
+// What a connection does for its outbox, from any thread.
+struct Hooks {
+  std::function<void()> wake;  // looks soon; never called under the lock
+  std::function<void(std::chrono::milliseconds after, std::function<void()> then)> later;
+};
+
+class Outbox : public std::enable_shared_from_this<Outbox> {
  public:
-  // wake: tells the connection to look; called from any thread and never under the lock. room: bytes of a
-  // stream that may wait for a client that does not read.
-  Outbox(HttpRequest request, std::function<void()> wake, size_t room);
+  // room: bytes of a stream that may wait for a client that does not read.
+  Outbox(HttpRequest request, Hooks hooks, size_t room);
 
   const HttpRequest& request() const { return request_; }
 
@@ -30,6 +36,7 @@ class Outbox {
   void dropped();  // nobody will answer any more
   size_t pending() const { return pending_.load(std::memory_order_relaxed); }
   void on_close(std::function<void()> then);
+  void later(std::chrono::milliseconds after, std::function<void()> then);
   void log_user(std::string_view user);
 
   // The connection's side.
@@ -47,11 +54,12 @@ class Outbox {
  private:
   enum class State : uint8_t { kOpen, kStreaming, kEnded };
 
+  bool ended() const;
   void end(bool broken);
   void tell(std::unique_lock<std::mutex> lock);
 
   const HttpRequest request_;
-  const std::function<void()> wake_;
+  const Hooks hooks_;
   const size_t room_;
   std::atomic<size_t> pending_{0};
 
@@ -79,6 +87,9 @@ class Answer final : public Exchange {
   void abort() override { box_->abort(); }
   size_t pending() const override { return box_->pending(); }
   void on_close(std::function<void()> then) override { box_->on_close(std::move(then)); }
+  void later(std::chrono::milliseconds after, std::function<void()> then) override {
+    box_->later(after, std::move(then));
+  }
   void log_user(std::string_view user) override { box_->log_user(user); }
 
  private:

@@ -9,7 +9,6 @@
 namespace juno::server {
 
 using grammar::Automaton;
-using grammar::Node;
 
 Automaton compiled(const std::string& param, const std::function<Automaton()>& compile) {
   try {
@@ -39,29 +38,12 @@ Automaton compile_grammar(const std::string& gbnf, const std::string& param) {
   }
 }
 
-Automaton either(Automaton a, const Automaton& b) {
-  const auto nodes = static_cast<int32_t>(a.nodes.size());
-  const auto classes = static_cast<int32_t>(a.classes.size());
-  const auto rules = static_cast<int32_t>(a.rules.size());
-  for (Node node : b.nodes) {
-    if (node.a >= 0)
-      node.a += node.kind == Node::Kind::kBytes ? classes : node.kind == Node::Kind::kCall ? rules : nodes;
-    if (node.b >= 0) node.b += nodes;
-    a.nodes.push_back(node);
-  }
-  a.classes.insert(a.classes.end(), b.classes.begin(), b.classes.end());
-  for (const auto rule : b.rules) a.rules.push_back(rule < 0 ? rule : rule + nodes);
-  Node split;
-  split.kind = Node::Kind::kSplit;
-  split.productive = true;
-  split.a = a.rules[0], split.b = a.rules[static_cast<size_t>(rules)];
-  // Calls of the first rule from inside of `a` must keep their meaning.
-  for (Node& node : a.nodes)
-    if (node.kind == Node::Kind::kCall && node.a == 0) node.a = static_cast<int32_t>(a.rules.size());
-  a.rules.push_back(a.rules[0]);
-  a.rules[0] = static_cast<int32_t>(a.nodes.size());
-  a.nodes.push_back(split);
-  return a;
+Automaton either(const Automaton& a, const Automaton& b) {
+  grammar::Builder to;
+  const int whole = to.add_rule();
+  const auto one = [&](const Automaton& part) { return to.call(to.insert(part), to.end()); };
+  to.define(whole, to.either(one(a), one(b)));
+  return to.finish();
 }
 
 }  // namespace juno::server

@@ -17,6 +17,6 @@ grammar::Automaton compile_grammar(const std::string& gbnf, const std::string& p
 grammar::Automaton compiled(const std::string& param, const std::function<grammar::Automaton()>& compile);
 
 // The texts of both.
-grammar::Automaton either(grammar::Automaton a, const grammar::Automaton& b);
+grammar::Automaton either(const grammar::Automaton& a, const grammar::Automaton& b);
 
 }  // namespace juno::server

@@ -56,6 +56,7 @@ void run_embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
               fmt::format("'dimensions' is {}, the greatest value allowed is {}", dimensions, size));
   }
   api::EmbeddingWork work;
+  work.tenant = exchange->request().tenant;
   work.pooling = values.text("x_juno_pooling").value_or("");
   int64_t tokens = 0;
   for (CompletionPrompt& input : read_prompts(values, "input", *service, false)) {

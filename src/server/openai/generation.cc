@@ -10,7 +10,6 @@ using dialect::Piece;
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::chrono::milliseconds kPatience{5000};
-constexpr size_t kMostPending = 16 << 20;  // bytes that a client may be behind
 
 class PlainParser : public dialect::ReplyParser {
  public:
@@ -161,11 +160,6 @@ void Generation::delta(int work, api::Delta delta) {
     choice.held_tokens += static_cast<int64_t>(delta.ids.size());
     std::ranges::move(delta.scores, std::back_inserter(choice.held));
     say(choice, index, choice.parser->push(delta.text), false);
-    if (exchange_->pending() > kMostPending) {
-      failure_ =
-          Refusal(503, kServerError, "server_overloaded", {}, "the client does not read what it asked for");
-      cancel();
-    }
   });
 }
 

@@ -112,7 +112,7 @@ void set_prompt(Plan& plan, const Conversation& conversation, std::unique_ptr<gr
     if (automaton) use.choice = Choice::kRequired;  // a call, or what the reply is held to
     grammar::Automaton call =
         compiled(tools_param, [&] { return take(plan.dialect->grammar(plan.prompt, use)); });
-    if (automaton) call = either(std::move(call), *automaton);
+    if (automaton) call = either(call, *automaton);
     automaton = std::make_unique<grammar::Automaton>(std::move(call));
   }
   if (automaton) work.grammar = std::move(automaton);
