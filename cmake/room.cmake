@@ -1,9 +1,11 @@
-# juno_room(NAME [LINKS lib...] [USES room...]): the folder src/NAME as the library juno_NAME, a main.cc left out.
+# juno_room(NAME [FOLDERS folder...] [LINKS lib...] [USES room...]): the folder src/NAME, with the named folders in it, as the
+# library juno_NAME, a main.cc left out.
 # USES is the dependency table; tools/check_layers.py holds the includes and ARCHITECTURE.md to it.
 function(juno_room name)
-  cmake_parse_arguments(ROOM "" "" "USES;LINKS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "FOLDERS;USES;LINKS" ${ARGN})
   string(REPLACE "/" "_" target juno_${name})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
+  list(TRANSFORM ROOM_FOLDERS REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/src/${name}/\\1/*.cc")
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc ${ROOM_FOLDERS})
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(sources)
     add_library(${target} STATIC ${sources})

@@ -21,6 +21,7 @@ struct Opened {
   std::unique_ptr<model::Model> model;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   std::unique_ptr<Prompt> prompt;
+  std::unique_ptr<Opened> draft;  // the model that guesses, null: none
   std::unique_ptr<engine::Engine> engine;
   Info info;
   int chunk = 0;
@@ -28,8 +29,11 @@ struct Opened {
   Snapshot snapshot() const;  // over all stages
 };
 
-// Both throw Error.
+// All throw Error.
 gguf::Reader open_file(const SessionOptions& options);
-Opened open_parts(const SessionOptions& options);
+int64_t context_of(const model::Config& config, const SessionOptions& options);
+// How the file wants its hidden states made into one vector: mean, cls or last; "": it says nothing.
+std::string pooling_of(const gguf::Reader& file);
+Opened open_parts(const SessionOptions& options, const Capacity& capacity = {});
 
 }  // namespace juno::api

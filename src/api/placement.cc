@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "api/host.h"
 #include "backend/backends.h"
 #include "ops/ledger_device.h"
 
@@ -31,6 +32,7 @@ Result<std::unique_ptr<ops::Executor>> open_one(const std::string& name, const S
                              .isa = o.isa,
                              .activations = profile(o.activations),
                              .pool = o.pool,
+                             .turn_weights = o.repack,
                              .log = o.log});
 }
 
@@ -61,8 +63,14 @@ std::string gigabytes(uint64_t bytes) { return fmt::format("{:.2f} GB", static_c
 
 class Placer {
  public:
-  Placer(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options)
-      : file_(file), options_(options), context_(context), layers_(layers) {}
+  Placer(gguf::Reader& file, const model::Config& config, int64_t context, const SessionOptions& options,
+         const Capacity& capacity)
+      : file_(file),
+        options_(options),
+        capacity_(capacity),
+        context_(context),
+        layers_(config.layers),
+        shape_(config.kv_shape()) {}
 
   Placement run() {
     const std::string card = card_name();
@@ -71,7 +79,7 @@ class Placer {
     open_cards(card);
     choose();
     say();
-    placement_.chunk = how(placement_.stages).chunk;
+    placement_.how = how(placement_.stages);
     std::erase_if(placement_.executors, [&](const auto& op) {  // a card that got no layer
       return std::ranges::none_of(placement_.stages,
                                   [&](const model::Stage& s) { return s.ops == op.get(); });
@@ -99,15 +107,41 @@ class Placer {
     const bool card = std::ranges::any_of(
         stages, [](const model::Stage& s) { return s.ops->device().memory().has_value(); });
     const int chunk = options_.chunk > 0 ? options_.chunk : card ? kCardChunk : kChunk;
-    return {
-        .context = context_, .chunk = static_cast<int>(std::min<int64_t>(chunk, context_)), .sequences = 1};
+    const int sequences = capacity_.sequences;
+    return {.context = context_,
+            .chunk = std::max(static_cast<int>(std::min<int64_t>(chunk, context_)), sequences),
+            .sequences = sequences,
+            .vocab = 0,
+            .positions = positions(stages),
+            .outputs = capacity_.outputs,
+            .prompt_lookup = options_.prompt_lookup,
+            .draft_tokens = options_.draft_model.empty() ? 0 : kDraftTokens};
+  }
+
+  // Of the cache: where nobody says how many, it takes at most half of what the weights leave free.
+  int64_t positions(const Stages& stages) const {
+    if (capacity_.positions > 0) return capacity_.positions;
+    int64_t most = context_ * capacity_.sequences;
+    if (capacity_.sequences == 1) return most;
+    for (const model::Stage& s : stages) {
+      const auto card = s.ops->device().memory();
+      const uint64_t free = card                       ? card->free
+                            : capacity_.host_bytes > 0 ? capacity_.host_bytes
+                                                       : host_memory().usable();
+      const uint64_t weights = weight_bytes(file_, s.first, s.last);
+      const uint64_t room = free > weights ? (free - weights) / 2 : 0;
+      const std::vector<ops::KvShape> layers(static_cast<size_t>(s.last - s.first), shape_);
+      const uint64_t pages = room / engine::KvPool::bytes_per_page(layers);
+      most = std::min(most, static_cast<int64_t>(pages) * ops::kPagePositions);
+    }
+    return std::max(most, context_);
   }
 
   Placement on_one(const std::string& name) {
     placement_.executors.push_back(take(open_one(name, options_)));
     placement_.stages = {{placement_.executors.back().get(), 0, layers_}};
-    placement_.estimates = estimate(file_, placement_.stages, how(placement_.stages));
-    placement_.chunk = how(placement_.stages).chunk;
+    placement_.how = how(placement_.stages);
+    placement_.estimates = estimate(file_, placement_.stages, placement_.how);
     return std::move(placement_);
   }
 
@@ -241,8 +275,10 @@ class Placer {
 
   gguf::Reader& file_;
   const SessionOptions& options_;
+  const Capacity capacity_;
   const int64_t context_;
   const int layers_;
+  const ops::KvShape shape_;              // of each layer
   std::unique_ptr<ops::Executor> first_;  // card, where it had to be opened to choose it
   size_t cards_ = 0;
   std::string none_fits_;
@@ -251,8 +287,27 @@ class Placer {
 
 }  // namespace
 
-Placement place(gguf::Reader& file, int layers, int64_t context, const SessionOptions& options) {
-  return Placer(file, layers, context, options).run();
+Placement place(gguf::Reader& file, const model::Config& config, int64_t context,
+                const SessionOptions& options, const Capacity& capacity) {
+  SessionOptions chosen = options;
+  const uint64_t usable = host_memory().usable();
+  if (options.repack && usable > 0 && file.tensor_bytes() > usable / 10 * 9) {
+    chosen.repack = false;
+    options.log.warn(
+        "[api] {}: weights of {} stay in the file, for {} of memory are free: decoding is slower",
+        file.name(), gigabytes(file.tensor_bytes()), gigabytes(usable));
+  }
+  return Placer(file, config, context, chosen, capacity).run();
+}
+
+uint64_t weight_bytes(const gguf::Reader& file, int first, int last) {
+  uint64_t bytes = 0;
+  for (const gguf::TensorInfo& t : file.tensors()) {
+    int layer = 0;
+    if (t.name.starts_with("blk.")) std::from_chars(t.name.data() + 4, t.name.data() + t.name.size(), layer);
+    if (layer >= first && layer < last) bytes += t.bytes;
+  }
+  return bytes;
 }
 
 std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage> stages,
@@ -276,9 +331,7 @@ std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage>
   const std::vector<ops::KvShape> layers(static_cast<size_t>(model.config.layers), model.config.kv_shape());
   const auto pool = take(engine::KvPool::make(devices, layers, how.pages()));
   book(&Estimate::kv);
-  const auto work = take(
-      engine::Runner::measure(model, stages, pool->layers(),
-                              {.tokens = how.chunk, .sequences = how.sequences, .outputs = how.outputs}));
+  const auto work = take(engine::Runner::measure(model, stages, pool->layers(), how.limits()));
   for (size_t i = 0; i < sizes.size(); ++i) sizes[i].work = work[i];
   file = std::move(model.file);
   return sizes;

@@ -21,11 +21,7 @@ namespace juno::api {
 
 using engine::Priority;
 
-// A token that was picked, or could have been.
-struct Scored {
-  int32_t id = 0;
-  float logprob = 0;
-};
+using engine::Scored;  // a token that was picked, or could have been, and its logarithm of probability
 
 struct TokenScore : Scored {
   std::vector<Scored> top;  // most probable first
@@ -89,6 +85,8 @@ struct Work {
 struct EmbeddingWork {
   std::vector<std::vector<int32_t>> inputs;
   std::string pooling;  // mean, cls or last; "": the model's
+  Priority priority = Priority::kNormal;
+  std::string tenant;
 };
 
 struct ServiceOptions {
@@ -98,6 +96,7 @@ struct ServiceOptions {
   std::string draft_model;   // speculation by a smaller model of the same vocabulary; "": none
   int prompt_lookup = 0;     // speculation from the prompt: tokens guessed at once; 0: off
   bool embeddings = false;   // give embeddings although the file names no pooling
+  uint64_t memory = 0;       // bytes of the host that it may take; 0: what is free
 };
 
 // A picture of now, for /health and /metrics; reading it never waits for the engine.
@@ -112,7 +111,10 @@ struct Load {
 class Service {
  public:
   static Result<std::unique_ptr<Service>> open(const SessionOptions& options, const ServiceOptions& how);
-  ~Service();  // ends what runs: kCancelled
+  ~Service();  // stop()
+  // Ends what runs: kCancelled. From now on submit() fails with kBusy; the rest goes on. From any thread but
+  // the service's own.
+  void stop();
 
   using Ticket = int64_t;
   // kBusy when the queue is full, kNotFound for another tenant's session; kUsage and kBadData as Session
@@ -122,7 +124,7 @@ class Service {
   void cancel(Ticket ticket);
 
   // [inputs][dim], unit length. Waits its turn among the requests, on the caller's thread.
-  Result<std::vector<std::vector<float>>> embed(const EmbeddingWork& work);
+  Result<std::vector<std::vector<float>>> embed(EmbeddingWork work);
   int64_t embedding_size() const;  // 0: this model gives none
 
   // kNotFound for none of this tenant's.

@@ -41,8 +41,11 @@ struct SessionOptions {
   std::string isa;                   // "": the best one
   std::string activations = "int8";  // or int8x2 (docs/numerics.md §2)
   std::shared_ptr<ThreadPool> pool;  // the CPU's, shared by several sessions; null: this session's own
+  bool repack = true;                // weights of the CPU are copied into the order that is read fastest
   int chunk = 0;                     // prompt tokens of one forward pass; 0: what suits the device
   std::string chat_template;         // a built-in name or a file; "": the model's own
+  std::string draft_model;           // a file: a smaller model of the same vocabulary that guesses tokens
+  int prompt_lookup = 0;             // tokens guessed at once from the text so far; 0: none
   Log log;
 };
 
@@ -50,6 +53,7 @@ struct Info {
   std::string path, name, architecture, quant;  // quant: the type that most weight bytes have, as in "Q8_0"
   int64_t parameters = 0;
   uint64_t file_bytes = 0, weight_bytes = 0, kv_bytes = 0;
+  uint64_t host_bytes = 0;  // that it was to take of the host: weights, also those in the file, cache, work
   int64_t context = 0, trained_context = 0;
   int32_t vocab = 0;
   int layers = 0;
@@ -78,6 +82,7 @@ struct Generation {
 
 struct Stats {
   int64_t prompt_tokens = 0, cached_tokens = 0, new_tokens = 0;  // cached: of the prompt, not computed again
+  int64_t drafted_tokens = 0, accepted_tokens = 0;               // guesses, and the right ones of them
   double prefill_seconds = 0, decode_seconds = 0;
   uint64_t prefill_bytes = 0, decode_bytes = 0;  // of weights, read
   uint64_t declined = 0;                         // operations that ran elsewhere than asked
@@ -99,7 +104,7 @@ struct Perplexity {
 
 // Bytes that a context of this many positions takes.
 struct Memory {
-  uint64_t weights = 0;  // mapped from the file
+  uint64_t weights = 0;  // copied, or mapped from the file
   uint64_t kv = 0;
 };
 

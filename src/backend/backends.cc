@@ -14,7 +14,8 @@ namespace {
 using Opened = Result<std::unique_ptr<ops::Executor>>;
 
 Opened open_cpu_backend(const BackendOptions& options) {
-  Opened opened = cpu::open_cpu({options.threads, options.isa, options.activations, options.pool});
+  Opened opened =
+      cpu::open_cpu({options.threads, options.isa, options.activations, options.pool, options.turn_weights});
   if (!opened) return opened;
   const std::string why = options.pool || options.threads > 0 ? "as asked" : cpu_limits().text();
   options.log.info("[backend] cpu, {}, {} threads: {}", (*opened)->isa(), (*opened)->threads(), why);

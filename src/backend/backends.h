@@ -18,6 +18,7 @@ struct BackendOptions {
   int device = 0;   // which of several alike
   ops::Activations activations = ops::Activations::kInt8;
   std::shared_ptr<ThreadPool> pool;  // the CPU's, if several models share one
+  bool turn_weights = true;          // see cpu::CpuOptions
   Log log;
 };
 

@@ -73,6 +73,12 @@ Result<void> MappedFile::detach(uint64_t begin, uint64_t end) {
   });
 }
 
+void MappedFile::forget(uint64_t begin, uint64_t end) const {
+  begin = (begin + kPage - 1) / kPage * kPage;
+  end = end / kPage * kPage;
+  if (begin < end) ::madvise(data_ + begin, size_t(end - begin), MADV_DONTNEED);
+}
+
 Result<void> MappedFile::unchanged() const {
   return guard([&] {
     struct stat now {};

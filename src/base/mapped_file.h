@@ -41,6 +41,10 @@ class MappedFile {
   Result<void> detach(uint64_t begin, uint64_t end);
   static constexpr uint64_t kPage = 65536;  // no system that Juno runs on has larger ones
 
+  // Whole pages within [begin, end) no longer count as this process's memory; who reads them again gets them
+  // from the file. Not for what was detached.
+  void forget(uint64_t begin, uint64_t end) const;
+
   // An error when the file was written to or resized since open().
   Result<void> unchanged() const;
 

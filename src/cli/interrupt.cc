@@ -4,22 +4,20 @@
 #include <atomic>
 #include <csignal>
 
-#include "api/session.h"
-
 namespace juno::cli {
 namespace {
 
-// A signal handler has no other way to its session.
-std::atomic<api::Session*> running{nullptr};
-
-void on_signal(int) {
-  if (api::Session* session = running) session->cancel();
-}
+// A signal handler has no other way to what works.
+std::atomic<const Interruptible*> running{nullptr};
 
 }  // namespace
 
-Interruptible::Interruptible(api::Session& session) {
-  running = &session;
+void Interruptible::on_signal(int) {
+  if (const Interruptible* now = running) now->cancel_(now->worker_);
+}
+
+Interruptible::Interruptible(void* worker, Cancel cancel) : worker_(worker), cancel_(cancel) {
+  running = this;
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigaction(SIGINT, &action, &before_);

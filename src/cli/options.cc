@@ -71,6 +71,9 @@ void add_model_options(CLI::App& app, ModelOptions& o) {
                  "Prompt tokens of one forward pass, 0: 64, with a GPU 512; more take more memory, never "
                  "another result")
       ->transform(in_range(int64_t{0}, int64_t{4096}));
+  app.add_flag_callback(
+      "--no-repack", [&o] { o.session.repack = false; },
+      "Leave the CPU's weights in the file: opens at once and shares their memory, decodes slower");
   auto* cpu = app.add_flag("--cpu", o.cpu, "Run on the CPU");
   app.add_flag("--gpu", o.gpu, "Run on a GPU, or end with status 69 and the reason")->excludes(cpu);
   app.add_option("--gpu-layers", o.session.gpu_layers,

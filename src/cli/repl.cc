@@ -9,9 +9,7 @@
 
 #include "api/version.h"
 #include "cli/format.h"
-#include "cli/interrupt.h"
 #include "cli/line_editor.h"
-#include "cli/reply.h"
 #include "cli/suggest.h"
 
 namespace juno::cli {
@@ -62,20 +60,16 @@ const Repl::Slash Repl::kSlashes[] = {
     {"/exit", "leave (also Ctrl-D)", &Repl::exit, false, false},
 };
 
-Repl::Repl(api::Session& session, ReplOptions options, Conversation conversation)
-    : session_(session),
+Repl::Repl(Partner& partner, ReplOptions options, Conversation conversation)
+    : partner_(partner),
       options_(std::move(options)),
       conversation_(std::move(conversation)),
       editor_(state_file("history")),
       last_(state_file("last.json")) {}
 
 int Repl::run() {
-  const api::Info& info = session_.info();
-  if (!options_.quiet) {
-    tell(fmt::format("Juno {} · {} · context {} · {} {}, {} thread{} · /help for help, Ctrl-D to leave",
-                     kVersion, printable(info.name.empty() ? info.path : info.name), info.context,
-                     info.backend, info.isa, info.threads, info.threads == 1 ? "" : "s"));
-  }
+  if (!options_.quiet)
+    tell(fmt::format("Juno {} · {} · /help for help, Ctrl-D to leave", kVersion, partner_.about()));
   std::signal(SIGINT, SIG_IGN);  // where nothing is answered and no line is edited
   bool asked = false;
   while (!done_) {
@@ -126,19 +120,16 @@ void Repl::answer(const std::string& text) {
   std::vector<api::Message> messages = conversation_.messages;
   messages.push_back({"user", text});
   const api::Generation& how = options_.generation;
-  const api::Reply reply = [&] {
-    const Interruptible scope(session_);
-    return take(options_.raw ? session_.complete(text, how, show) : session_.chat(messages, how, show));
-  }();
+  const Answer answer = options_.raw ? partner_.go_on(text, how) : partner_.answer(messages, how);
   print("\n");
-  const bool said = !reply.text.empty() || reply.reason != api::FinishReason::kCancelled;
+  const bool said = !answer.text.empty() || !answer.cancelled;
   if (!options_.raw && said) {
-    messages.push_back({"assistant", reply.text});
+    messages.push_back({"assistant", answer.text});
     conversation_.messages = std::move(messages);
     keep();
   }
   if (!said) tell("Nothing was answered; the message is the last line of the history.");
-  if (!options_.quiet) tell(end_line(reply, session_.info()));
+  if (!options_.quiet) tell(answer.figures);
 }
 
 // After each answer, so that nothing that ends the program takes the conversation with it.
@@ -242,27 +233,11 @@ void Repl::set(const std::string& assignment) {
     if (name == "stop") keep(changed.stop, options_.generation.stop);
     if (name == "logit-bias") keep(changed.sampling.logit_bias, options_.generation.sampling.logit_bias);
   }
-  take(session_.check(changed));
+  partner_.check(changed);
   options_.generation = std::move(changed);
 }
 
-void Repl::stats(const std::string&) {
-  const api::Stats s = session_.total();
-  const api::Info& i = session_.info();
-  const api::Memory memory = session_.memory(i.context);
-  tell(fmt::format("  prompts    {} tokens ({} cached) in {:.2f} s, {} of weights read", s.prompt_tokens,
-                   s.cached_tokens, s.prefill_seconds, human_bytes(s.prefill_bytes)));
-  tell(fmt::format("  replies    {} tokens in {:.2f} s, {} of weights read", s.new_tokens, s.decode_seconds,
-                   human_bytes(s.decode_bytes)));
-  tell(fmt::format("  memory     weights {} (mapped), keys and values {} for {} positions",
-                   human_bytes(memory.weights), human_bytes(memory.kv), i.context));
-  tell(fmt::format("  ran on     {} {}, {} threads, activations {}; {} operations elsewhere", i.backend,
-                   i.isa, i.threads, i.activations, s.declined));
-  if (s.traffic.launches > 0) tell("  device     " + traffic_text(s));
-  for (const Declined& d : session_.counters().declined)
-    tell(fmt::format("  elsewhere  {} {} of {} in {}, {} times: {}", d.op, d.type, fmt::join(d.shape, "×"),
-                     d.stage, d.count, d.reason));
-}
+void Repl::stats(const std::string&) { partner_.show_stats(); }
 
 void Repl::exit(const std::string&) { done_ = true; }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chat at a terminal.
 #pragma once
-#include "api/session.h"
 #include "cli/conversation.h"
 #include "cli/line_editor.h"
 #include "cli/options.h"
+#include "cli/partner.h"
 
 namespace juno::cli {
 
@@ -16,7 +16,7 @@ struct ReplOptions {
 
 class Repl {
  public:
-  Repl(api::Session& session, ReplOptions options, Conversation conversation);
+  Repl(Partner& partner, ReplOptions options, Conversation conversation);
 
   // Returns the exit status: 0 after Ctrl-D and /exit, 130 after Ctrl-C.
   int run();
@@ -44,7 +44,7 @@ class Repl {
   void stats(const std::string&);
   void exit(const std::string&);
 
-  api::Session& session_;
+  Partner& partner_;
   ReplOptions options_;
   Conversation conversation_;
   LineEditor editor_;

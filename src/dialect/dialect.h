@@ -26,6 +26,9 @@ struct ToolUse {
   Choice choice = Choice::kAuto;
   std::string name;      // with kNamed
   bool parallel = true;  // more than one call
+  // Whether grammar() holds the reply: calls then go out as they come. Without it a call waits until it is
+  // whole, so that what only looks like one stays content.
+  bool held = true;
 };
 
 // A piece of a reply. A call opens with its name; pieces of its arguments (JSON text) follow.

@@ -23,7 +23,8 @@ bool all_finite(std::span<const float> values) {
 // Whether the row's token continues its sequence.
 bool samples(const Row& row) {
   const Sequence& s = *row.piece.sequence;
-  return row.position + 1 == static_cast<int64_t>(s.tokens.size()) && row.position + 1 < s.limit;
+  return row.position + 1 == static_cast<int64_t>(s.tokens.size()) && row.position + 1 < s.limit &&
+         row.position < s.stored;  // else it follows a wrong guess
 }
 
 bool wants_logits(const Row& row) {
@@ -68,6 +69,11 @@ Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, std::vec
       fail(Code::kUsage, "[engine] {} positions do not hold a context of {}", options.positions,
            options.context);
     }
+    if (options.prompt_lookup < 0 || options.draft_tokens < 0 ||
+        (options.draft_tokens > 0) != !!options.draft) {
+      fail(Code::kUsage, "[engine] {} tokens looked up and {} drafted by {} model", options.prompt_lookup,
+           options.draft_tokens, options.draft ? "another" : "no");
+    }
     std::unique_ptr<Engine> engine(new Engine(options));
     engine->options_.vocab = static_cast<int32_t>(std::min<int64_t>(options.vocab, model.config.vocab));
     engine->rows_ = model.config.vocab;
@@ -76,7 +82,8 @@ Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, std::vec
     for (const model::Stage& s : stages)
       devices.insert(devices.end(), static_cast<size_t>(s.last - s.first), &s.ops->device());
     engine->pool_ = take(KvPool::make(std::move(devices), layers, options.pages()));
-    const Limits limits{.tokens = options.chunk, .sequences = options.sequences, .outputs = options.outputs};
+    const Limits limits = options.limits();
+    if (options.draft) engine->draft_.emplace(*options.draft);
     engine->cache_ = std::make_unique<PrefixCache>(*engine->pool_);
     engine->scheduler_ = std::make_unique<Scheduler>(*engine->pool_, *engine->cache_, limits);
     engine->runner_ = take(Runner::make(model, std::move(stages), *engine->pool_, limits));
@@ -135,9 +142,10 @@ void Engine::validate(const Request& r) const {
 Result<bool> Engine::step() {
   const FpEnv mode;
   tidy();
-  const std::span<const Piece> pieces = scheduler_->next();
+  const std::span<Piece> pieces = scheduler_->next();
   if (pieces.empty() && scheduler_->idle()) return false;
   if (pieces.empty()) return abandon(Error(Code::kFailed, "[engine] sequences wait and none can run"));
+  if (Result<void> guessed = speculate(pieces); !guessed) return abandon(std::move(guessed.error()));
   for (bool hidden : {false, true}) {
     pieces_.clear();
     std::ranges::copy_if(pieces, std::back_inserter(pieces_), [&](const Piece& p) {
@@ -165,9 +173,36 @@ void Engine::tidy() {
   }
 }
 
+// Lets the step check guesses with what it has left: pieces that end with their sequence's newest token go on
+// with what may follow it.
+Result<void> Engine::speculate(std::span<Piece> pieces) {
+  if (options_.guesses() == 0) return {};
+  drafting_.clear();
+  for (const Piece& piece : pieces) {
+    Sequence& s = *piece.sequence;
+    s.guesses.clear();
+    s.checked = 0;
+    if (s.state != State::kDecode || s.may_guess() <= 0 || scheduler_->spare() <= 0) continue;
+    look_up(s.tokens, static_cast<size_t>(options_.prompt_lookup), s.guesses);
+    if (s.guesses.empty() && draft_) drafting_.push_back(&s);
+  }
+  if (!drafting_.empty()) {
+    const Result<void> drafted = draft_->guess(drafting_, options_.draft_tokens);
+    if (!drafted) return drafted;
+  }
+  for (Piece& piece : pieces) {
+    Sequence& s = *piece.sequence;
+    const int64_t wanted = std::min<int64_t>(static_cast<int64_t>(s.guesses.size()), s.may_guess());
+    if (wanted > 0) s.finish.drafted_tokens += scheduler_->extend(piece, wanted);
+    const int64_t checked = piece.first + piece.count - std::ssize(s.tokens);
+    s.guesses.resize(static_cast<size_t>(std::max<int64_t>(0, checked)));
+  }
+  return {};
+}
+
 void Engine::advance(const Piece& piece) {
   Sequence& s = *piece.sequence;
-  s.stored += piece.count;
+  s.stored += piece.count - std::ssize(s.guesses);
   if (s.request.on_prefill && s.finish.new_tokens == 0) s.request.on_prefill(s.stored);
 }
 
@@ -187,7 +222,8 @@ Result<void> Engine::run(std::span<const Piece> pieces, bool hidden) {
 void Engine::receive(int index) {
   const Row& row = runner_->rows()[static_cast<size_t>(index)];
   Sequence& s = *row.piece.sequence;
-  if (s.state == State::kDone || s.broken || s.fault) return;
+  if (s.state == State::kDone || s.stopped || s.broken || s.fault) return;
+  if (!s.request.on_hidden && !samples(row) && !wants_logits(row)) return;
   if (!best_.empty() && needs_only_the_best(row))
     return accept(s, row, {.id = best_[static_cast<size_t>(index)]});
   const std::span<const float> logits = runner_->values(index);
@@ -227,6 +263,7 @@ Pick Engine::pick(Sequence& s, const Row& row, std::span<const float> logits) {
 }
 
 void Engine::accept(Sequence& s, const Row& row, const Pick& pick) {
+  if (s.checked < s.guesses.size()) check_guess(s, pick.id);
   s.tokens.push_back(pick.id);
   s.state = State::kDecode;
   ++s.finish.new_tokens;
@@ -238,6 +275,17 @@ void Engine::accept(Sequence& s, const Row& row, const Pick& pick) {
   }
   if (s.request.grammar && !s.stopped) follow(s, *s.request.grammar);
   if (s.request.on_token && !s.request.on_token(token)) s.stopped = true;
+}
+
+// A right guess was stored by this step; its row is the next one.
+void Engine::check_guess(Sequence& s, int32_t id) {
+  if (s.guesses[s.checked] == id) {
+    ++s.checked;
+    ++s.stored;
+    ++s.finish.accepted_tokens;
+  } else {
+    s.checked = s.guesses.size();
+  }
 }
 
 void Engine::follow(Sequence& s, Guide& guide) {
@@ -279,6 +327,8 @@ void Engine::end(Sequence& s, FinishReason reason, std::optional<Error> error) {
   ended_.prompt_tokens += s.finish.prompt_tokens;
   ended_.cached_tokens += s.finish.cached_tokens;
   ended_.new_tokens += s.finish.new_tokens;
+  ended_.drafted += s.finish.drafted_tokens;
+  ended_.accepted += s.finish.accepted_tokens;
   if (s.request.on_finish) s.request.on_finish(s.finish);
 }
 
@@ -303,7 +353,8 @@ Result<void> Engine::set_chunk(int chunk, int outputs) {
       fail(Code::kUsage, "[engine] a chunk of {} tokens for {} sequences", chunk, options_.sequences);
     }
     if (!scheduler_->idle()) fail(Code::kFailed, "[engine] set_chunk() while sequences run");
-    take(runner_->reserve(chunk, std::max(outputs, options_.sequences)));
+    outputs = std::max(outputs, options_.limits().outputs);
+    take(runner_->reserve(chunk, outputs));
     scheduler_->set_limits(chunk, outputs);
   });
 }
@@ -337,6 +388,8 @@ Counters Engine::counters() const {
     now.prompt_tokens += s->finish.prompt_tokens;
     now.cached_tokens += s->finish.cached_tokens;
     now.new_tokens += s->finish.new_tokens;
+    now.drafted += s->finish.drafted_tokens;
+    now.accepted += s->finish.accepted_tokens;
   }
   now.waiting = scheduler_->waiting();
   now.running = scheduler_->running();

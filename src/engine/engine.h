@@ -6,8 +6,11 @@
 
 #include "engine/runner.h"
 #include "engine/sampler.h"
+#include "engine/speculation.h"
 
 namespace juno::engine {
+
+class Engine;
 
 struct EngineOptions {
   int64_t context = 0;    // tokens of one sequence
@@ -16,7 +19,16 @@ struct EngineOptions {
   int32_t vocab = 0;      // tokens that may be sampled: those of the tokenizer, at most the rows of the head
   int64_t positions = 0;  // of all sequences together, at least one context; 0: `sequences` full contexts
   int outputs = 0;        // rows of logits of one step, at least `sequences`
+  int prompt_lookup = 0;  // tokens guessed at once from what prompt and reply hold already; 0: none
+  Engine* draft = nullptr;  // guesses where that finds none; of the same vocabulary; outlives this one
+  int draft_tokens = 0;     // guessed by it at once
 
+  int guesses() const { return std::max(prompt_lookup, draft_tokens); }
+  // Speculation wants a row for each guess.
+  Limits limits() const {
+    const int64_t checked = std::min<int64_t>(chunk, int64_t{sequences} * (1 + guesses()));
+    return {.tokens = chunk, .sequences = sequences, .outputs = std::max(outputs, static_cast<int>(checked))};
+  }
   int pages() const {
     return positions > 0 ? KvPool::pages_for(positions) : KvPool::pages_for(context) * sequences;
   }
@@ -27,6 +39,7 @@ struct Counters {
   int64_t waiting = 0, running = 0, sessions = 0;
   int64_t pages_used = 0, pages_cached = 0, pages_total = 0;  // cached: nobody's, given up when wanted
   int64_t prompt_tokens = 0, cached_tokens = 0, new_tokens = 0, preempted = 0;
+  int64_t drafted = 0, accepted = 0;  // guesses that were checked, and the right ones
 };
 
 // One thread at a time. Callbacks run inside step() and cancel() and may call submit() and cancel(), not
@@ -77,11 +90,13 @@ class Engine {
   explicit Engine(const EngineOptions& options) : options_(options) {}
   void validate(const Request& request) const;
   void tidy();
+  Result<void> speculate(std::span<Piece> pieces);
   void advance(const Piece& piece);
   Result<void> run(std::span<const Piece> pieces, bool hidden);
   void receive(int row);
   Pick pick(Sequence& s, const Row& row, std::span<const float> logits);
   void accept(Sequence& s, const Row& row, const Pick& pick);
+  void check_guess(Sequence& s, int32_t id);
   void follow(Sequence& s, Guide& guide);
   void conclude(const Piece& piece);
   void free_followers(const Sequence& leader);
@@ -96,8 +111,10 @@ class Engine {
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Sampler> sampler_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
-  std::vector<Piece> pieces_;      // of the step that give logits, or of those that give hidden states
-  std::span<const int32_t> best_;  // of the step's rows, where the backend found them
+  std::optional<Draft> draft_;
+  std::vector<Sequence*> drafting_;  // of the step
+  std::vector<Piece> pieces_;        // of the step that give logits, or of those that give hidden states
+  std::span<const int32_t> best_;    // of the step's rows, where the backend found them
   SequenceId last_id_ = 0;
   Counters ended_;  // tokens of the sequences that have ended
 };

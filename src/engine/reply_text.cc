@@ -5,23 +5,31 @@
 
 namespace juno::engine {
 
-ReplyText::ReplyText(const tokenizer::Tokenizer& tokenizer, std::vector<std::string> stops, OnText on_text)
+ReplyText::ReplyText(const tokenizer::Tokenizer& tokenizer, std::vector<std::string> stops, OnText on_text,
+                     std::vector<int32_t> keep)
     : decoder_(tokenizer, /*special=*/false, /*continues=*/true),
       matcher_(std::move(stops)),
-      on_text_(std::move(on_text)) {}
+      on_text_(std::move(on_text)) {
+  decoder_.show(std::move(keep));
+}
 
 bool ReplyText::push(int32_t id) {
   const size_t before = text_.size();
-  const bool more = matcher_.push(decoder_.push(id), text_);
+  const bool more = match(decoder_.push(id));
   emit(before);
   return more;
 }
 
 void ReplyText::finish() {
   const size_t before = text_.size();
-  matcher_.push(decoder_.flush(), text_);
+  match(decoder_.flush());
   matcher_.flush(text_);
   emit(before);
+}
+
+bool ReplyText::match(std::string_view characters) {
+  decoded_ += characters.size();
+  return matcher_.push(characters, text_);
 }
 
 void ReplyText::emit(size_t from) {

@@ -14,7 +14,7 @@ bool wants(Sequence& s, int64_t position) {
   const auto& at = s.request.logits_at;
   const bool asked = s.next_logits < at.size() && at[s.next_logits] == position;
   s.next_logits += asked;
-  const bool newest = position + 1 == static_cast<int64_t>(s.tokens.size());
+  const bool newest = position + 1 >= static_cast<int64_t>(s.tokens.size());  // or a guess
   return asked || (newest && s.limit > position + 1);
 }
 
@@ -132,7 +132,7 @@ void Runner::fill(std::span<const Piece> pieces, bool hidden) {
         outputs_.push_back(static_cast<int32_t>(tokens_.size()));
         rows_.push_back({piece, p});
       }
-      tokens_.push_back(s.tokens[p]);
+      tokens_.push_back(s.at(p));
       positions_.push_back(static_cast<int32_t>(p));
     }
   }

@@ -73,7 +73,7 @@ void Scheduler::remove(Sequence& s) {
   if (--s.share->sequences == 0) shares_.erase(s.request.tenant);
 }
 
-std::span<const Piece> Scheduler::next() {
+std::span<Piece> Scheduler::next() {
   grow();
   admit();
   pieces_.clear();
@@ -94,6 +94,19 @@ void Scheduler::give(Sequence& s, int64_t most) {
   tokens_left_ -= count;
   outputs_left_ -= rows_of(s, count);
   s.share->served += count;
+}
+
+int64_t Scheduler::extend(Piece& piece, int64_t count) {
+  Sequence& s = *piece.sequence;
+  const auto tokens = static_cast<int64_t>(s.tokens.size());
+  count = std::min(count, spare());
+  const int wanted = KvPool::pages_for(tokens + count) - static_cast<int>(s.pages.size());
+  if (wanted > 0 && !cache_.acquire(wanted, s.pages))
+    count = static_cast<int64_t>(s.pages.size()) * ops::kPagePositions - tokens;
+  piece.count += count;
+  tokens_left_ -= count;
+  outputs_left_ -= count;
+  return count;
 }
 
 void Scheduler::give_prompts() {

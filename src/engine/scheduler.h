@@ -47,7 +47,13 @@ class Scheduler {
   void remove(Sequence& sequence);
 
   // The next step, empty when there is nothing to do. Valid until the next call.
-  std::span<const Piece> next();
+  std::span<Piece> next();
+
+  // Room that the step has left for guesses; next() is to be done.
+  int64_t spare() const { return std::min(tokens_left_, outputs_left_); }
+  // Makes a piece that ends its sequence longer, as far as there are room and pages, which are not taken from
+  // anybody for it. -> by how many guesses, at most `count`.
+  int64_t extend(Piece& piece, int64_t count);
 
   void set_limits(int tokens, int outputs);
   bool idle() const { return waiting_.empty() && running_.empty(); }

@@ -31,7 +31,8 @@ struct Finish {
   FinishReason reason = FinishReason::kStop;
   std::optional<Error> error;                                    // with kError
   int64_t prompt_tokens = 0, cached_tokens = 0, new_tokens = 0;  // cached: of the prompt, not computed anew
-  double queue_seconds = 0;                                      // until it ran for the first time
+  int64_t drafted_tokens = 0, accepted_tokens = 0;  // guesses that were checked, and the right ones
+  double queue_seconds = 0;                         // until it ran for the first time
 };
 
 struct Request {
@@ -75,12 +76,14 @@ struct Share {
 struct Sequence {
   SequenceId id = 0;
   Request request;
-  std::vector<int32_t> tokens;  // prompt, then what was sampled
-  std::vector<int32_t> pages;   // for all tokens while it runs, the first ones perhaps shared
-  int64_t stored = 0;           // tokens whose keys and values are in the pages
-  int64_t limit = 0;            // tokens it may grow to
-  size_t next_logits = 0;       // into request.logits_at
-  int64_t next_hidden = 0;      // position
+  std::vector<int32_t> tokens;   // prompt, then what was sampled
+  std::vector<int32_t> guesses;  // at what follows them, checked in this step
+  size_t checked = 0;            // guesses that were found right, or all when one was wrong
+  std::vector<int32_t> pages;    // for all tokens while it runs, the first ones perhaps shared
+  int64_t stored = 0;            // tokens whose keys and values are in the pages
+  int64_t limit = 0;             // tokens it may grow to
+  size_t next_logits = 0;        // into request.logits_at
+  int64_t next_hidden = 0;       // position
   State state = State::kWaiting;
   const Sequence* leader = nullptr;  // whose prompt it waits for
   Share* share = nullptr;
@@ -91,6 +94,13 @@ struct Sequence {
   std::optional<Error> fault;  // no token could be picked
   Finish finish;
 
+  // The token at a position, or the guess at it.
+  int32_t at(int64_t position) const {
+    const auto p = static_cast<size_t>(position);
+    return p < tokens.size() ? tokens[p] : guesses[p - tokens.size()];
+  }
+  // Guesses that can be of use: the token after the last of them must have its place too.
+  int64_t may_guess() const { return limit - 1 - static_cast<int64_t>(tokens.size()); }
   bool prompt_done() const { return stored >= finish.prompt_tokens || finish.new_tokens > 0; }
 };
 

@@ -11,14 +11,14 @@ StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stop
 }
 
 bool StopMatcher::push(std::string_view text, std::string& out) {
-  if (stopped_) return false;
+  if (stop_) return false;
   held_ += text;
   release(out, true);
-  return !stopped_;
+  return !stop_;
 }
 
 void StopMatcher::flush(std::string& out) {
-  if (!stopped_) release(out, false);
+  if (!stop_) release(out, false);
 }
 
 // Moves what is certain from held_ to `out`. more: text may follow, so a beginning of a stop string is not
@@ -29,13 +29,13 @@ void StopMatcher::release(std::string& out, bool more) {
     const std::string_view rest = std::string_view(held_).substr(at);
     bool begins = false;
     for (const std::string& stop : stops_) {
-      stopped_ = stopped_ || rest.starts_with(stop);
+      if (!stop_ && rest.starts_with(stop)) stop_ = stop;
       begins = begins || stop.starts_with(rest);
     }
-    if (stopped_ || (begins && more)) break;
+    if (stop_ || (begins && more)) break;
   }
   out.append(held_, 0, at);
-  held_.erase(0, stopped_ ? held_.size() : at);
+  held_.erase(0, stop_ ? held_.size() : at);
 }
 
 }  // namespace juno::engine

@@ -2,6 +2,7 @@
 // Finds stop strings in a stream of text. Text that could still become one is held back until that is
 // decided.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,14 +22,15 @@ class StopMatcher {
   // No more text comes: appends what was held back, up to a stop string that it still holds.
   void flush(std::string& out);
 
-  bool stopped() const { return stopped_; }
+  bool stopped() const { return stop_.has_value(); }
+  const std::optional<std::string>& stop() const { return stop_; }  // that was found, the first of several
 
  private:
   void release(std::string& out, bool more);
 
   std::vector<std::string> stops_;
   std::string held_;
-  bool stopped_ = false;
+  std::optional<std::string> stop_;
 };
 
 }  // namespace juno::engine

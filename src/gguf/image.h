@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Image: the bytes of one GGUF file, wherever they are: a mapped file, an entry of a ZIP file, memory.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -32,6 +33,12 @@ class Image {
   // Makes the image this part of itself. A part that does not begin at a multiple of 8 is copied into memory,
   // since kernels need aligned data; returns whether it was.
   bool narrow(uint64_t begin, uint64_t size);
+
+  // See MappedFile::forget; nothing where the bytes are not mapped from a file.
+  void forget(uint64_t offset, uint64_t n) const {
+    if (!file_ || owned_) return;
+    file_.forget(begin_ + std::max(offset, settled_), begin_ + offset + n);
+  }
 
   uint64_t file_bytes() const { return file_ ? file_.size() : size_; }
   Result<void> unchanged() const { return file_ ? file_.unchanged() : Result<void>{}; }

@@ -153,6 +153,13 @@ uint64_t Reader::tensor_bytes() const {
   return sum;
 }
 
+void Reader::forget(const uint8_t* data, uint64_t bytes) const {
+  for (const auto& image : images_) {
+    const auto offset = reinterpret_cast<uintptr_t>(data) - reinterpret_cast<uintptr_t>(image->data());
+    if (offset < image->size()) image->forget(offset, bytes);
+  }
+}
+
 Result<void> Reader::unchanged() const {
   for (const auto& image : images_)
     if (Result<void> same = image->unchanged(); !same) return same;

@@ -62,6 +62,10 @@ class Reader {
   uint64_t file_bytes() const;    // sum over all parts
   uint64_t tensor_bytes() const;  // sum of TensorInfo::bytes
 
+  // The data of a tensor, or a part of it, was copied to where it is needed: memory that it took here is
+  // given back. It stays readable.
+  void forget(const uint8_t* data, uint64_t bytes) const;
+
   // An error when a part was written to or cut since open(): ask after the weights have been read.
   Result<void> unchanged() const;
 

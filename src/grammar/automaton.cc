@@ -20,9 +20,13 @@ NodeId Builder::add(const Node& node) {
 }
 
 NodeId Builder::bytes(const Bytes& which, NodeId next) {
+  return add({.kind = Kind::kBytes, .a = class_of(which), .b = next});
+}
+
+int32_t Builder::class_of(const Bytes& which) {
   const auto [found, is_new] = class_ids_.try_emplace(which, static_cast<int32_t>(automaton_.classes.size()));
   if (is_new) automaton_.classes.push_back(which);
-  return add({.kind = Kind::kBytes, .a = found->second, .b = next});
+  return found->second;
 }
 
 NodeId Builder::literal(std::string_view text, NodeId next) {
@@ -52,6 +56,24 @@ NodeId Builder::repeat(const Part& body, int32_t min, int32_t max, NodeId next) 
   return add({.kind = Kind::kLoop, .a = start, .b = next, .min = min, .max = max});
 }
 
+NodeId Builder::forward() { return add({.kind = Kind::kSplit, .a = never(), .b = never()}); }
+
+int Builder::insert(const Automaton& part) {
+  const auto first_node = static_cast<NodeId>(automaton_.nodes.size());
+  const auto first_rule = static_cast<int>(automaton_.rules.size());
+  std::vector<int32_t> classes;
+  for (const Bytes& which : part.classes) classes.push_back(class_of(which));
+  for (Node n : part.nodes) {
+    if (n.kind == Kind::kBytes) n.a = classes[n.a];
+    if (n.kind == Kind::kCall) n.a += first_rule;
+    if (n.kind == Kind::kSplit || n.kind == Kind::kLoop) n.a += first_node;
+    if (n.kind != Kind::kReturn) n.b += first_node;
+    add(n);
+  }
+  for (const NodeId start : part.rules) automaton_.rules.push_back(start + first_node);
+  return first_rule;
+}
+
 int Builder::add_rule() {
   automaton_.rules.push_back(-1);
   return static_cast<int>(automaton_.rules.size() - 1);
@@ -59,7 +81,7 @@ int Builder::add_rule() {
 
 // Repeats a property of nodes until nothing changes. Nodes come after what follows them, so few rounds do.
 template <class Test>
-void Builder::settle(std::vector<bool>& marks, Test&& test) const {
+void Builder::spread(std::vector<bool>& marks, Test&& test) const {
   marks.assign(automaton_.nodes.size(), false);
   for (bool changed = true; changed;) {
     changed = false;
@@ -73,7 +95,7 @@ void Builder::settle(std::vector<bool>& marks, Test&& test) const {
 
 void Builder::mark_productive() {
   std::vector<bool> ends;
-  settle(ends, [&](const Node& n) {
+  spread(ends, [&](const Node& n) {
     switch (n.kind) {
       case Kind::kBytes:
         return automaton_.classes[n.a].any() && ends[n.b];
@@ -92,7 +114,7 @@ void Builder::mark_productive() {
 }
 
 void Builder::mark_nullable() {
-  settle(empty_, [&](const Node& n) {
+  spread(empty_, [&](const Node& n) {
     switch (n.kind) {
       case Kind::kBytes:
         return false;

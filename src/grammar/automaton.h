@@ -55,6 +55,12 @@ class Builder {
   using Part = std::function<NodeId(NodeId next)>;
   NodeId repeat(const Part& body, int32_t min, int32_t max, NodeId next);
 
+  // A node whose meaning is given later, by settle(): for loops that repeat() cannot build.
+  NodeId forward();
+  void settle(NodeId forward, NodeId meaning) { automaton_.nodes[forward].a = meaning; }
+  // A finished automaton as a rule of this one.
+  int insert(const Automaton& part);
+
   int add_rule();  // to be defined later
   void define(int rule, NodeId start) { automaton_.rules[rule] = start; }
   bool defined(int rule) const { return automaton_.rules[rule] >= 0; }
@@ -65,11 +71,12 @@ class Builder {
 
  private:
   NodeId add(const Node& node);
+  int32_t class_of(const Bytes& which);
   void mark_productive();
   void mark_nullable();
   void refuse_left_recursion() const;
   template <class Test>
-  void settle(std::vector<bool>& marks, Test&& test) const;
+  void spread(std::vector<bool>& marks, Test&& test) const;
 
   Automaton automaton_;
   std::vector<bool> empty_;  // [nodes] a return can be reached without a byte

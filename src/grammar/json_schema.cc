@@ -320,8 +320,12 @@ Automaton compile_json_schema(std::string_view text) {
     refuse(false, "", "", fmt::format("is nested deeper than {}", kMaxNesting));
   const Json root = Json::parse(text, nullptr, false);
   if (!root.is_object() && !root.is_boolean()) refuse(true, "", "", "is no JSON object, true or false");
-  const SchemaDocument document(root);
-  return Compiler(document).run({document.root()});
+  return compile_json_schema(root, "");
+}
+
+Automaton compile_json_schema(const Json& document, const std::string& pointer) {
+  const SchemaDocument schemas(document);
+  return Compiler(schemas).run({schemas.at(pointer)});
 }
 
 }  // namespace juno::grammar

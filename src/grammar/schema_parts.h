@@ -60,7 +60,7 @@ class SchemaDocument {
  public:
   explicit SchemaDocument(const Json& root) : root_(root) {}
 
-  Place root() const { return {"", &root_}; }
+  Place at(const std::string& pointer) const { return {pointer, &root_.at(Json::json_pointer(pointer))}; }
   Place child(const Place& of, std::string_view token, const Json& schema) const;
 
   // Throws Fault with keyword and pointer.

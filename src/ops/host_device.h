@@ -5,7 +5,7 @@
 
 namespace juno::ops {
 
-class HostDevice final : public Device {
+class HostDevice : public Device {
  public:
   Result<void*> allocate(size_t bytes) override;  // pages that nobody touched yet take no memory
   void release(void* memory) override;

@@ -6,12 +6,14 @@
 
 namespace juno::server {
 
+bool same_word(std::string_view a, std::string_view b) {
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
 std::optional<std::string_view> HttpRequest::header(std::string_view name) const {
-  const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
   for (const auto& [key, value] : headers)
-    if (std::ranges::equal(key, name, same)) return value;
+    if (same_word(key, name)) return value;
   return {};
 }
 

@@ -2,6 +2,7 @@
 // HTTP as routes see it: a request that has been read whole, and an exchange that is answered from any
 // thread. Nothing here knows the library that speaks it.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +15,9 @@
 namespace juno::server {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
+
+// Equal but for the case of their letters.
+bool same_word(std::string_view a, std::string_view b);
 
 struct HttpRequest {
   std::string method;  // HEAD arrives as GET; the body of the reply is left out by the transport
@@ -55,6 +59,12 @@ class Exchange {
 
   // Called once when the client has left before the answer was complete; at once if it has left already.
   virtual void on_close(std::function<void()> then) = 0;
+
+  // Calls once after so long, unless the answer is complete by then.
+  virtual void later(std::chrono::milliseconds after, std::function<void()> then) { (void)after, (void)then; }
+
+  // Who the client says that it asks for: stands in the access log, hashed.
+  virtual void log_user(std::string_view user) { (void)user; }
 };
 
 using Handler = std::function<void(std::shared_ptr<Exchange>)>;
@@ -63,7 +73,8 @@ struct Route {
   std::string method;  // GET stands for HEAD too
   std::string path;  // "/v1/models/{id}": {…} matches one segment, or the rest where it comes last as {…*}
   Handler handler;
-  bool open = false;  // no key is asked for
+  bool open = false;   // no key is asked for
+  bool quick = false;  // never waits, so it may run on the thread that serves all connections
 };
 
 }  // namespace juno::server

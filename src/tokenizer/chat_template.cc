@@ -141,6 +141,10 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string na
   return guard([&] { return ChatTemplate(jinja::parse(source, std::move(name))); });
 }
 
+std::string_view ChatTemplate::source() const { return parsed_->source; }
+
+bool ChatTemplate::reads(const std::string& variable) const { return parsed_->reads.count(variable) > 0; }
+
 Result<Rendered> ChatTemplate::render(const ChatInputs& inputs) const {
   return guard([&] {
     check_inputs(inputs);

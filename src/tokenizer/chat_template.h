@@ -46,6 +46,9 @@ class ChatTemplate {
   // column.
   Result<Rendered> render(const ChatInputs& inputs) const;
 
+  std::string_view source() const;
+  bool reads(const std::string& variable) const;  // whether it asks anywhere for a variable of this name
+
  private:
   explicit ChatTemplate(std::shared_ptr<const jinja::Template> parsed) : parsed_(std::move(parsed)) {}
   std::shared_ptr<const jinja::Template> parsed_;

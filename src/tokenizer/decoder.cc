@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/decoder.h"
 
+#include <algorithm>
+
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/unicode.h"
 
@@ -20,7 +22,8 @@ Decoder::Decoder(const Tokenizer& tokenizer, bool special, bool continues)
     : tokenizer_(tokenizer), special_(special), first_(tokenizer.strips_first_blank() && !continues) {}
 
 std::string Decoder::push(int32_t id) {
-  waiting_ += piece_in_text(tokenizer_, id, special_, first_);
+  const bool special = special_ || std::ranges::find(shown_, id) != shown_.end();
+  waiting_ += piece_in_text(tokenizer_, id, special, first_);
   std::string text;
   std::string_view rest = waiting_;
   while (!rest.empty()) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace juno::tokenizer {
 
@@ -16,6 +17,9 @@ class Decoder {
   // `continues`: the ids follow others, so a leading blank is text.
   explicit Decoder(const Tokenizer& tokenizer, bool special = false, bool continues = false);
 
+  // These control tokens are written out in any case.
+  void show(std::vector<int32_t> control) { shown_ = std::move(control); }
+
   // The text that is certain now: a character that is not yet whole waits, bytes that can no longer become
   // one are U+FFFD. Empty for a token without text and for an id that is none.
   std::string push(int32_t id);
@@ -23,9 +27,13 @@ class Decoder {
   // What still waits, which is no character: U+FFFD or nothing. The decoder may be used again.
   std::string flush();
 
+  // No character is waiting for its end.
+  bool whole() const { return waiting_.empty(); }
+
  private:
   const Tokenizer& tokenizer_;
   bool special_, first_;
+  std::vector<int32_t> shown_;
   std::string waiting_;  // the beginning of a character, at most 3 bytes
 };
 

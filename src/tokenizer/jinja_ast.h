@@ -38,8 +38,9 @@ struct Stmt {
 using Body = std::vector<std::unique_ptr<const Stmt>>;
 
 struct Template {
-  std::string name;
+  std::string name, source;
   std::unordered_set<std::string> symbols;
+  std::unordered_set<std::string> reads;  // names whose value is asked for
   Body body;
 };
 

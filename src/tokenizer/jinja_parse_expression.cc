@@ -198,6 +198,7 @@ ExprPtr Parser::name_or_constant() {
     if (name == "kwargs") macro->kwargs = s;
     if (name == "caller") macro->caller = s;
   }
+  out_.reads.insert(*s);
   return std::make_unique<Name>(at, s);
 }
 

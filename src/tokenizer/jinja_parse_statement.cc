@@ -14,6 +14,7 @@ constexpr int kMaxDepth = 100;
 std::unique_ptr<const Template> parse(std::string_view source, std::string name) {
   auto out = std::make_unique<Template>();
   out->name = std::move(name);
+  out->source = source;
   Parser(*out, tokenize(source, out->name)).run();
   return out;
 }

@@ -270,7 +270,7 @@ TEST(Mask, WhatItForbidsNeverComes) {
         seen.insert(sampler.pick(p, logits, history, position, {.mask = bits}).id);
       }
       for (int32_t id : seen) EXPECT_TRUE(id == 5 || id == 64 || id == 700 || id == 999) << id;
-      if (temperature == 100 && top_k == 0) EXPECT_EQ(seen.size(), 4u);
+      EXPECT_TRUE(seen.size() == 4 || temperature != 100 || top_k != 0);
     }
   }
 }

@@ -14,17 +14,12 @@ constexpr int kPiecesPerThread = 8;  // so that a thread which starts late or is
 constexpr int64_t kPieceBytes = 32 << 10, kLargestPiece = 256 << 10;  // of weights read for few tokens
 constexpr int64_t kPackedAlone = 4096;  // elements: below, waking another thread costs more than it saves
 
-const FormatKernels& kernels_of(const Kernels& kernels, const Tensor& weight) {
-  return *std::find_if(kernels.formats, kernels.formats + kernels.format_count, [&](const FormatKernels& f) {
-    return f.gguf_id == static_cast<uint32_t>(weight.dtype);
-  });
-}
-
-Product product(const Kernels& kernels, int64_t tokens, const Tensor& weight, ops::Activations activations) {
+Product product(const CpuDevice& device, int64_t tokens, const Tensor& weight, ops::Activations activations) {
   const quant::FormatInfo& format = ops::format_of(weight);
-  const FormatKernels& own = kernels_of(kernels, weight);
+  const FormatKernels& own = device.kernels_of(weight);
   Product p;
   p.panels = own.panels;
+  p.turned = device.turned(weight);
   p.weight = weight.data;
   p.row_bytes = format.row_bytes(weight.cols());
   p.k = weight.cols();
@@ -79,7 +74,7 @@ int64_t CpuOps::Stage::piece(const Job& job, int threads) const {
 }
 
 CpuOps::Job CpuOps::job(int64_t tokens, const ops::Linear& w) const {
-  Job job{product(kernels_, tokens, w.weight, activations()), &kernels_of(kernels_, w.weight)};
+  Job job{product(device_, tokens, w.weight, activations()), &device_.kernels_of(w.weight)};
   job.product.bias = w.bias ? w.bias.f32() : nullptr;
   job.packs = !ops::format_of(w.weight).is_float;
   return job;
@@ -223,7 +218,7 @@ CpuOps::Wave::Wave(const CpuOps& ops, const Tensor& rows, const ops::Experts& ex
   size_t most = 0;  // packed bytes of a row: alone, or its share of a tile that is not full
   for (const Tensor& weights : {w.gate, w.up, w.down}) {
     for (const int64_t n : {int64_t{1}, int64_t{Product::kManyTokens}, tokens()}) {
-      const Product p = product(ops.kernels_, n, ops::plane(weights, 0), ops.activations());
+      const Product p = product(ops.device_, n, ops::plane(weights, 0), ops.activations());
       most = std::max(most, packed_bytes(p) / static_cast<size_t>(n) + 1);
       own_bytes = std::max(own_bytes, p.scratch_bytes());
     }

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/cpu_limits.h"
-#include "ops/host_device.h"
 #include "ops/rope_table.h"
 #include "ops/route.h"
 #include "ops/weight.h"
@@ -49,21 +48,22 @@ Result<std::unique_ptr<ops::Executor>> open_cpu(const CpuOptions& options) {
     else if (options.threads > 0 && options.threads != pool->threads())
       fail(Code::kUsage, "[backend/cpu] {} threads, but the pool that is shared has {}", threads,
            pool->threads());
-    return std::make_unique<CpuOps>(std::move(pool), isa, options.activations);
+    auto device = std::make_unique<CpuDevice>(isa.kernels(), pool, options.turn_weights);
+    return std::make_unique<CpuOps>(std::move(device), std::move(pool), isa, options.activations);
   });
 }
 
-CpuOps::CpuOps(std::shared_ptr<ThreadPool> pool, const Isa& isa, ops::Activations activations)
-    : Executor(std::make_unique<ops::HostDevice>(), activations),
+CpuOps::CpuOps(std::unique_ptr<CpuDevice> device, std::shared_ptr<ThreadPool> pool, const Isa& isa,
+               ops::Activations activations)
+    : Executor(std::move(device), activations),
+      device_(static_cast<const CpuDevice&>(Executor::device())),
       kernels_(isa.kernels()),
       pool_(std::move(pool)) {}
 
 void CpuOps::do_embed(const Tensor& y, const Tensor& table, const Tensor& tokens) {
-  const quant::FormatInfo& format = ops::format_of(table);
-  const int64_t stride = format.row_bytes(table.cols());
   each(tokens.cols(), table.cols(), [&](int64_t t) {
     assert(tokens.i32()[t] >= 0 && tokens.i32()[t] < table.rows());
-    format.dequantise_row(static_cast<char*>(table.data) + stride * tokens.i32()[t], table.cols(), row(y, t));
+    device_.dequantise_row(table, tokens.i32()[t], row(y, t));
   });
 }
 

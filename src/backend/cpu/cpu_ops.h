@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "backend/cpu/cpu_device.h"
 #include "backend/cpu/vec/isa.h"
 #include "base/thread_pool.h"
 #include "ops/executor.h"
@@ -19,6 +20,7 @@ struct CpuOptions {
   std::string isa;  // of isas(); empty: the fastest that the processor has
   ops::Activations activations = ops::Activations::kInt8;
   std::shared_ptr<ThreadPool> pool;  // shared with others; empty: of this backend alone
+  bool turn_weights = true;          // into the order that is read fastest; false: they stay in the file
 };
 
 // Fails with Code::kDevice for an instruction set that the processor lacks, Code::kUsage for one that nobody
@@ -27,7 +29,8 @@ Result<std::unique_ptr<ops::Executor>> open_cpu(const CpuOptions& options);
 
 class CpuOps final : public ops::Executor {
  public:
-  CpuOps(std::shared_ptr<ThreadPool> pool, const Isa& isa, ops::Activations activations);
+  CpuOps(std::unique_ptr<CpuDevice> device, std::shared_ptr<ThreadPool> pool, const Isa& isa,
+         ops::Activations activations);
 
   std::string_view backend() const override { return "cpu"; }
   std::string_view isa() const override { return kernels_.name; }
@@ -121,6 +124,7 @@ class CpuOps final : public ops::Executor {
   // Elements: below, waking another thread costs more than it saves.
   static constexpr int64_t kWorthSharing = 8192, kPiece = 4096;
 
+  const CpuDevice& device_;
   const Kernels& kernels_;
   const std::shared_ptr<ThreadPool> pool_;
 };

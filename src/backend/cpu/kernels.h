@@ -20,6 +20,7 @@ inline constexpr int kAttendRows = 16;   // query rows that share a converted ch
 struct Product {
   static constexpr int kManyTokens = 8;
   bool panels = false;           // rows side by side: panel.h
+  bool turned = false;           // by FormatKernels::turn
   const void* weight = nullptr;  // [outputs, k]
   int64_t row_bytes = 0, k = 0, outputs = 0;
   int block = 32;              // activations that share a scale
@@ -74,6 +75,12 @@ struct FormatKernels {
   uint32_t gguf_id;
   bool panels;  // as of Product
   int cell, times;
+  // For weights of a multiple of `rows` rows: so many at a time, row_bytes each, as multiply() reads them
+  // fastest, in as many bytes; and a block of one of them (`block`: where the panel's begins) as it was. Null
+  // where the file's order is kept.
+  int rows;
+  void (*turn)(const uint8_t* from, int64_t row_bytes, uint8_t* to);
+  void (*turn_back)(const uint8_t* block, int row, uint8_t* to);
   void (*multiply)(const Product& p, int64_t first, int64_t last,
                    std::byte* scratch);  // outputs [first, last)
 };

@@ -41,6 +41,7 @@ JUNO_BOTH Floats widen_dwords(__m256i v) {
   const __m256i packed = _mm256_packus_epi32(v, v);
   return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0xd8)));
 }
+JUNO_BOTH Floats as_floats(Ints v) { return _mm256_castsi256_ps(v); }
 JUNO_BOTH Floats to_floats(Ints v) { return _mm256_cvtepi32_ps(v); }
 JUNO_BOTH Floats wide_negative(Floats v) { return _mm256_xor_ps(v, _mm256_set1_ps(-0.0f)); }
 JUNO_BOTH Floats wide_mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }

@@ -41,6 +41,7 @@ JUNO_BOTH Floats no_floats() { return _mm512_setzero_ps(); }
 JUNO_BOTH Floats all_floats(float x) { return _mm512_set1_ps(x); }
 JUNO_BOTH Floats wide_add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
 JUNO_BOTH Floats wide_load(const float* p) { return _mm512_loadu_ps(p); }
+JUNO_BOTH Floats as_floats(Ints v) { return _mm512_castsi512_ps(v); }
 JUNO_BOTH Floats to_floats(Ints v) { return _mm512_cvtepi32_ps(v); }
 JUNO_BOTH Floats wide_negative(Floats v) {
   return _mm512_castsi512_ps(

@@ -84,6 +84,7 @@ JUNO_BOTH Floats widen_shorts(uint16x8_t v) {
   return {vcvt_f32_f16(vget_low_f16(half)), vcvt_high_f32_f16(half)};
 }
 JUNO_BOTH Floats widen_f16(const uint16_t* p) { return widen_shorts(vld1q_u16(p)); }
+JUNO_BOTH Floats as_floats(Ints v) { return {vreinterpretq_f32_s32(v.lo), vreinterpretq_f32_s32(v.hi)}; }
 JUNO_BOTH Floats to_floats(Ints v) { return {vcvtq_f32_s32(v.lo), vcvtq_f32_s32(v.hi)}; }
 JUNO_BOTH Floats wide_negative(Floats v) { return {vnegq_f32(v.lo), vnegq_f32(v.hi)}; }
 JUNO_BOTH Floats wide_mul(Floats a, Floats b) { return {vmulq_f32(a.lo, b.lo), vmulq_f32(a.hi, b.hi)}; }

@@ -199,12 +199,24 @@ void multiply(const Product& p, int64_t first, int64_t last, std::byte* scratch)
 // What the activations for a format are packed by.
 template <class F>
 constexpr FormatKernels kernels_of_format() {
-  FormatKernels k{.gguf_id = F::gguf_id, .panels = false, .cell = 32, .times = 0, .multiply = multiply<F>};
+  FormatKernels k{.gguf_id = F::gguf_id,
+                  .panels = false,
+                  .cell = 32,
+                  .times = 0,
+                  .rows = 0,
+                  .turn = nullptr,
+                  .turn_back = nullptr,
+                  .multiply = multiply<F>};
 #if defined(JUNO_PANELS)
   if constexpr (HasRaw<F>) {
     k.panels = true;
     k.cell = Raw<F>::cell;
     k.times = Raw<F>::minimum == Minimum::kOne ? 1 : -Raw<F>::offset;
+  }
+  if constexpr (Turnable<F>) {
+    k.rows = kPanelRows;
+    k.turn = turn_panel<F>;
+    k.turn_back = turn_back<F>;
   }
 #endif
   return k;

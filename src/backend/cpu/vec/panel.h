@@ -5,25 +5,27 @@
 #pragma once
 #include "backend/cpu/vec/panel_group.h"
 #include "backend/cpu/vec/squares.h"
+#include "backend/cpu/vec/turned.h"
 
 #if defined(JUNO_PANELS)
 
 namespace juno::cpu {
 namespace {
 
-// Rows of one panel in the file. Near the last row panels overlap, or repeat a row.
+// Rows of one panel in the file, or turned. In the file panels overlap near the last row, or repeat a row.
 struct PanelRows {
   const uint8_t* w;
   int64_t stride;
+  bool turned;
   int64_t output;  // of the first lane that is kept
   int skip, rows;  // lanes: skip, skip + 1, … skip + rows - 1 are kept
 };
 JUNO_BOTH PanelRows panel_rows(const Product& p, int64_t output, int64_t last) {
   const auto* w = static_cast<const uint8_t*>(p.weight);
-  if (p.outputs < kPanelRows) return {w + output * p.row_bytes, 0, output, 0, 1};
+  if (p.outputs < kPanelRows) return {w + output * p.row_bytes, 0, false, output, 0, 1};
   const int rows = last - output < kPanelRows ? static_cast<int>(last - output) : kPanelRows;
   const int64_t past = output + kPanelRows - p.outputs, first = past > 0 ? output - past : output;
-  return {w + first * p.row_bytes, p.row_bytes, output, static_cast<int>(output - first), rows};
+  return {w + first * p.row_bytes, p.row_bytes, p.turned, output, static_cast<int>(output - first), rows};
 }
 
 // Of blocks [from, to) of all rows: what lies singly is gathered row by row.
@@ -48,39 +50,67 @@ JUNO_BOTH void gather_scales(const PanelRows& rows, int64_t from, int64_t to, ui
 
 inline constexpr int kGather = 8;  // blocks whose scales are gathered at a time
 
+// What lies singly in a block: the scales, and the dwords of fifth bits.
+struct Singles {
+  Ints scales, fifths;
+};
+template <class F>
+JUNO_BOTH Singles turned_singles(const uint8_t* block) {
+  Singles of{};
+  if constexpr (Turnable<F>) {
+    if constexpr (requires { Raw<F>::fifths; }) of.fifths = turned_dwords(block, Raw<F>::fifths);
+    if constexpr (quant::HasMin<F>) of.scales = turned_dwords(block, kScales<F>);
+    else if constexpr (half_at<F>() == -1) of.scales = turned_dwords(block, offsetof(typename F::Block, d));
+    else of.scales = turned_halves<F>(block);
+  }
+  return of;
+}
+
+// Block b of the file to block `at` of `out`.
+template <class F, int kBlock>
+JUNO_BOTH void unpack_block(const RawRows& w, const Singles& singles, int64_t at, const Panel& out) {
+  constexpr int kSize = F::block_size, kPerBlock = kSize / kBlock, kCells = kSize / Raw<F>::cell;
+  constexpr bool kSingles = kBlock == Raw<F>::cell;
+  Raw<F>::get(w, singles.fifths, {out.q + at * kSize / 4 * kVectorBytes});
+  if constexpr (kSize == 256)
+    Raw<F>::scales(w, PanelScales<kSingles>{out.s + at * kCells * kVectorBytes,
+                                            out.u + at * (kSingles ? kCells : kCells / 2) * kVectorBytes});
+  Floats d;
+  if constexpr (quant::HasMin<F> || HalfScale<F>) d = low_half(singles.scales);
+  else d = as_floats(singles.scales);
+#pragma GCC unroll 8
+  for (int i = 0; i < kPerBlock; ++i) {
+    wide_store(out.d + (at * kPerBlock + i) * kPanelRows, d);
+    if constexpr (quant::HasMin<F>) {
+      const Floats m = high_half(singles.scales);
+      wide_store(out.m + (at * kPerBlock + i) * kPanelRows, kNegativeMinimum<F> ? wide_negative(m) : m);
+    }
+  }
+}
+
 // Blocks [from, to) of the file to `out`, which begins at block `origin`.
 template <class F, int kBlock>
 JUNO_BOTH void unpack_panel(const PanelRows& rows, int64_t origin, int64_t from, int64_t to,
                             const Panel& out) {
-  constexpr int kSize = F::block_size, kPerBlock = kSize / kBlock, kCells = kSize / Raw<F>::cell;
-  constexpr bool kSingles = kBlock == Raw<F>::cell;
+  constexpr int64_t kBytes = sizeof(typename F::Block);
+  if (rows.turned) {
+    for (int64_t b = from; b < to; ++b) {
+      const uint8_t* const block = rows.w + b * kBytes * kPanelRows;
+      unpack_block<F, kBlock>({block, 0, nullptr, true}, turned_singles<F>(block), b - origin, out);
+    }
+    return;
+  }
   alignas(64) uint32_t gathered[kGather * kPanelRows], fifths[kGather * kPanelRows];
+  const auto single = [](const uint32_t* all, int64_t index) {
+    return load_ints(reinterpret_cast<const int32_t*>(all + index * kPanelRows));
+  };
   for (int64_t first = from; first < to; first += kGather) {
     const int64_t last = first + kGather < to ? first + kGather : to;
     gather_scales<F>(rows, first, last, gathered, fifths);
     for (int64_t b = first; b < last; ++b) {
-      const int64_t at = b - origin;
-      const int64_t offset = b * static_cast<int64_t>(sizeof(typename F::Block));
-      const RawRows w{rows.w + offset, rows.stride, rows.w + kPanelRows * (rows.stride + offset)};
-      const auto own = static_cast<int>(b - first) * kPanelRows;
-      Raw<F>::get(w, load_ints(reinterpret_cast<const int32_t*>(fifths + own)),
-                  {out.q + at * kSize / 4 * kVectorBytes});
-      if constexpr (kSize == 256)
-        Raw<F>::scales(w,
-                       PanelScales<kSingles>{out.s + at * kCells * kVectorBytes,
-                                             out.u + at * (kSingles ? kCells : kCells / 2) * kVectorBytes});
-      const Ints scales = load_ints(reinterpret_cast<const int32_t*>(gathered + own));
-      Floats d;
-      if constexpr (quant::HasMin<F> || HalfScale<F>) d = low_half(scales);
-      else d = wide_load(reinterpret_cast<const float*>(gathered + own));
-#pragma GCC unroll 8
-      for (int i = 0; i < kPerBlock; ++i) {
-        wide_store(out.d + (at * kPerBlock + i) * kPanelRows, d);
-        if constexpr (quant::HasMin<F>) {
-          const Floats m = high_half(scales);
-          wide_store(out.m + (at * kPerBlock + i) * kPanelRows, kNegativeMinimum<F> ? wide_negative(m) : m);
-        }
-      }
+      const RawRows w{rows.w + b * kBytes, rows.stride, rows.w + kPanelRows * (rows.stride + b * kBytes),
+                      false};
+      unpack_block<F, kBlock>(w, {single(gathered, b - first), single(fifths, b - first)}, b - origin, out);
     }
   }
 }
@@ -88,17 +118,17 @@ JUNO_BOTH void unpack_panel(const PanelRows& rows, int64_t origin, int64_t from,
 // A few panels, and the activation rows that meet them at a time.
 struct PanelItem {
   PanelRows rows[kItemPanels];
+  Panel unpacked[kItemPanels];
   int panels;
-  int first, count;  // activation rows: tokens times planes
-  std::byte* scratch;
+  int first, count;   // activation rows: tokens times planes
   float* sums;        // [panels, count, kLevels, kPanelRows]
   std::byte* folded;  // room for squares.h: a group of a panel in two planes
 };
 
 // Panel `index` of an item from block `skip` on.
 template <class S>
-JUNO_BOTH Panel panel_from(const Product& p, const PanelItem& item, int index, int64_t skip) {
-  Panel w = panel(p, item.scratch, index);
+JUNO_BOTH Panel panel_from(const PanelItem& item, int index, int64_t skip) {
+  Panel w = item.unpacked[index];
   w.q += skip * (S::block / 4 * kVectorBytes);
   w.s += skip * (S::block / S::cell * kVectorBytes);
   w.u += skip * (S::pairs * kVectorBytes);
@@ -123,13 +153,13 @@ JUNO_BOTH void multiply_group(const Product& p, const PanelItem& item, int64_t o
   int t = 0;
 #if defined(JUNO_SQUARES)
   for (int i = 0; i < item.panels; ++i)
-    t = multiply_squares<S>(p, panel_from<S>(p, item, i, begin - origin), blocks,
+    t = multiply_squares<S>(p, panel_from<S>(item, i, begin - origin), blocks,
                             tile_of<S>(p, item, i, 0, begin), {item.count, item.folded}, g);
 #endif
   while (t < item.count) {
     const int tokens = item.count - t < kPanelTokens ? item.count - t : kPanelTokens;
     for (int i = 0; i < item.panels; ++i) {
-      const Panel w = panel_from<S>(p, item, i, begin - origin);
+      const Panel w = panel_from<S>(item, i, begin - origin);
       PanelTile tile = tile_of<S>(p, item, i, t, begin);
       int left = tokens;
       if constexpr (kPanelTokens == 8) panel_tiles<S, 8>(w, blocks, tile, g, left);
@@ -151,7 +181,7 @@ JUNO_BOTH void multiply_item(const Product& p, const PanelItem& item) {
     if (begin >= done || (until - origin) * kBlock > p.chunk()) origin = done = begin / kPerBlock * kPerBlock;
     for (int i = 0; i < item.panels; ++i) {
       unpack_panel<F, kBlock>(item.rows[i], origin / kPerBlock, done / kPerBlock, until / kPerBlock,
-                              panel(p, item.scratch, i));
+                              item.unpacked[i]);
     }
     if (until > done) done = until;
     multiply_group<ShapeOf<F, kBlock>>(p, item, origin, g);
@@ -178,7 +208,7 @@ JUNO_BOTH void store_item(const Product& p, const PanelItem& item) {
 template <class F, int kBlock>
 JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
   PanelItem item;
-  item.scratch = scratch;
+  for (int i = 0; i < kItemPanels; ++i) item.unpacked[i] = panel<kBlock, Raw<F>::cell>(p, scratch, i);
   item.sums = reinterpret_cast<float*>(scratch + kItemPanels * p.panel_bytes(kPanelRows));
   const int count = p.tokens * p.planes, most = count > kPanelTokens ? kItemPanels : 1;
   const int together = count < kItemTokens ? count : kItemTokens;

@@ -45,8 +45,9 @@ struct Panel {
   std::byte* s;  // [elements/cell] sub-scales
   std::byte* u;  // [blocks, pairs of a block] integers that go with sums of activations
 };
+template <int kBlock, int kCell>
 JUNO_BOTH Panel panel(const Product& p, std::byte* scratch, int index) {
-  const int64_t n = p.chunk(), scales = n / p.cell, blocks = n / p.block;
+  const int64_t n = p.chunk(), scales = n / kCell, blocks = n / kBlock;
   std::byte* at = scratch + index * p.panel_bytes(kPanelRows);
   Panel to;
   to.q = at;

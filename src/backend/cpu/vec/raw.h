@@ -14,13 +14,26 @@
 namespace juno::cpu {
 namespace {
 
-// The same block of kPanelRows rows, stride bytes apart. Whatever is read, as much is asked for at `ahead`:
-// in small portions, for a burst of requests would keep reads from the cache waiting behind it.
+// The same block of kPanelRows rows: stride bytes apart, or turned (turned.h). Whatever is read, as much is
+// asked for at `ahead`: in small portions, for a burst of requests would keep reads from the cache waiting
+// behind it.
 struct RawRows {
   const uint8_t* w;
   int64_t stride;
   const uint8_t* ahead;
+  bool turned;
+  // 16 bytes of each row, from byte `at` of the block on: dword i of all to[i].
   JUNO_BOTH void turn(int at, Bytes* to) const {
+    if (turned) {
+      constexpr int kAhead = 4096;
+      const uint8_t* from = w + at / 4 * 4 * kPanelRows;
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        __builtin_prefetch(from + kAhead + 4 * i * kPanelRows, 0, 3);
+        to[i] = load_bytes(from + 4 * i * kPanelRows);
+      }
+      return;
+    }
 #pragma GCC unroll 4
     for (int i = 0; i < 16 * kPanelRows; i += 64) __builtin_prefetch(ahead + at * kPanelRows + i, 0, 2);
     turn4(w + at, stride, to);
@@ -159,6 +172,7 @@ struct RawSigned : RawFormat<kCell, 8, kPanelOffset, kScaled, Minimum::kNone> {
 template <>
 struct Raw<quant::Q8_0> : RawSigned<32, false> {
   JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+#pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       Bytes v[4];
       w.turn(2 + 16 * half, v);
@@ -212,6 +226,7 @@ JUNO_BOTH void scales6(RawRows w, To to) {
 template <>
 struct Raw<quant::Q4_K> : RawFormat<32, 4, 0, true, Minimum::kScaled> {
   JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+#pragma GCC unroll 8
     for (int c = 0; c < 8; ++c) {
       const int first = c / 2 * 64 + c % 2 * 16;
       Bytes v[4];
@@ -231,9 +246,11 @@ struct Raw<quant::Q4_K> : RawFormat<32, 4, 0, true, Minimum::kScaled> {
 template <>
 struct Raw<quant::Q5_K> : RawFormat<32, 5, 0, true, Minimum::kScaled> {
   JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+#pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       Bytes high[4];
       w.turn(16 + half * 16, high);
+#pragma GCC unroll 4
       for (int c = 0; c < 4; ++c) {
         Bytes v[4];
         w.turn(48 + c * 32 + half * 16, v);
@@ -255,6 +272,7 @@ struct Raw<quant::Q5_K> : RawFormat<32, 5, 0, true, Minimum::kScaled> {
 template <>
 struct Raw<quant::Q6_K> : RawFormat<16, 6, 32, true, Minimum::kNone> {
   JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+#pragma GCC unroll 4
     for (int part = 0; part < 4; ++part) {
       const int n = part / 2, p = part % 2 * 16;
       Bytes high[4], a[4], b[4];
@@ -295,6 +313,7 @@ struct Raw<quant::Q6_K> : RawFormat<16, 6, 32, true, Minimum::kNone> {
 template <>
 struct Raw<quant::Q2_K> : RawFormat<16, 2, 0, true, Minimum::kScaled> {
   JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+#pragma GCC unroll 4
     for (int part = 0; part < 4; ++part) {
       Bytes v[4];
       w.turn(16 + part * 16, v);
@@ -332,9 +351,11 @@ JUNO_BOTH Ints less32(Ints six) {
 template <>
 struct Raw<quant::Q3_K> : RawFormat<16, 3, 4, true, Minimum::kNone> {
   JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+#pragma GCC unroll 2
     for (int p = 0; p < 32; p += 16) {
       Bytes high[4];
       w.turn(p, high);
+#pragma GCC unroll 2
       for (int n = 0; n < 2; ++n) {
         Bytes v[4];
         w.turn(32 + n * 32 + p, v);
@@ -350,13 +371,12 @@ struct Raw<quant::Q3_K> : RawFormat<16, 3, 4, true, Minimum::kNone> {
       }
     }
   }
-  // Their twelve bytes are turned with two of before and d, so as not to read past the last block.
+  // Their twelve bytes are turned with four of before, so as not to read past the last block.
   template <class To>
   JUNO_BOTH static void scales(RawRows w, To to) {
-    Bytes v[4], s[4], all[3];
-    w.turn(94, v);
-#pragma GCC unroll 3
-    for (int i = 0; i < 3; ++i) all[i] = either_bits(down32<16>(v[i]), up32<16>(v[i + 1]));
+    Bytes v[4], s[4];
+    w.turn(92, v);
+    const Bytes* const all = v + 1;
     const Ints low = all_ints(0x0f0f0f0f), top = all_ints(0x30303030);
     s[0] = less32(either_bits(both_bits(all[0], low), both_bits(up32<4>(all[2]), top)));
     s[1] = less32(either_bits(both_bits(all[1], low), both_bits(up32<2>(all[2]), top)));
@@ -368,6 +388,7 @@ struct Raw<quant::Q3_K> : RawFormat<16, 3, 4, true, Minimum::kNone> {
 template <>
 struct Raw<quant::TQ2_0> : RawFormat<32, 2, 1, false, Minimum::kNone> {
   JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+#pragma GCC unroll 4
     for (int part = 0; part < 4; ++part) {
       Bytes v[4];
       w.turn(part * 16, v);
@@ -388,6 +409,7 @@ template <>
 struct Raw<quant::IQ4_XS> : RawSigned<32, true> {
   JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
     const Table table = table16(kIq4Look.values);
+#pragma GCC unroll 8
     for (int c = 0; c < 8; ++c)
       put_halves(w, 8 + 16 * c, to, 32 * c, [&](Bytes v) { return look_up(table, v); });
   }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/cpu_device.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "ops/weight.h"
+
+namespace juno::cpu {
+namespace {
+
+constexpr size_t kHugePage = 2 << 20;  // of most systems; where they are larger, nothing is lost but speed
+constexpr int kMostBlockBytes = 256;   // of any format
+
+size_t whole_pages(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
+
+// Zeroed pages that begin where a huge page does; null when there are none.
+std::byte* map_pages(size_t bytes) {
+  const size_t room = bytes + kHugePage;
+  void* const raw = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  const auto start = reinterpret_cast<uintptr_t>(raw), first = whole_pages(start);
+  if (first > start) ::munmap(raw, first - start);
+  if (start + room > first + bytes)
+    ::munmap(reinterpret_cast<void*>(first + bytes), start + room - first - bytes);
+  auto* const pages = reinterpret_cast<std::byte*>(first);
+  ::madvise(pages, bytes, MADV_HUGEPAGE);  // or small ones
+  return pages;
+}
+
+}  // namespace
+
+CpuDevice::~CpuDevice() {
+  for (const Pages& p : pages_) ::munmap(p.data, p.bytes);
+}
+
+const FormatKernels& CpuDevice::kernels_of(const Tensor& weight) const {
+  return *std::find_if(
+      kernels_.formats, kernels_.formats + kernels_.format_count,
+      [&](const FormatKernels& f) { return f.gguf_id == static_cast<uint32_t>(weight.dtype); });
+}
+
+bool CpuDevice::turns(const Tensor& weight) const {
+  const FormatKernels& own = kernels_of(weight);
+  return turn_ && own.turn && weight.rows() % own.rows == 0;
+}
+
+size_t CpuDevice::upload_bytes(const Tensor& host) const {
+  return turns(host) ? whole_pages(ops::weight_bytes(host)) : 0;
+}
+
+Result<Tensor> CpuDevice::upload(const Tensor& host) {
+  if (!turns(host)) return host;
+  const FormatKernels& own = kernels_of(host);
+  const size_t row = ops::row_bytes(host), panel = row * static_cast<size_t>(own.rows);
+  const size_t bytes = whole_pages(ops::weight_bytes(host));
+  std::byte* const to = map_pages(bytes);
+  if (!to)
+    return tl::unexpected(
+        Error(Code::kDevice, fmt::format("[backend/cpu] the host has no {} bytes for a weight", bytes)));
+  const auto at = std::ranges::lower_bound(pages_, to, {}, &Pages::data);
+  pages_.insert(at, {to, bytes});
+  const auto* from = static_cast<const uint8_t*>(host.data);
+  const int panels = static_cast<int>(host.shape.planes * host.rows() / own.rows);
+  pool_->parallel_for(panels, [&](int i, int) {
+    own.turn(from + i * panel, static_cast<int64_t>(row), reinterpret_cast<uint8_t*>(to) + i * panel);
+  });
+  return Tensor{to, host.dtype, host.shape};
+}
+
+bool CpuDevice::turned(const Tensor& weight) const {
+  auto* const data = static_cast<std::byte*>(weight.data);
+  const auto after = std::ranges::upper_bound(pages_, data, {}, &Pages::data);
+  return after != pages_.begin() && data < std::prev(after)->data + std::prev(after)->bytes;
+}
+
+void CpuDevice::dequantise_row(const Tensor& weight, int64_t index, float* to) const {
+  const quant::FormatInfo& format = ops::format_of(weight);
+  const auto* const data = static_cast<const uint8_t*>(weight.data);
+  const int64_t row = format.row_bytes(weight.cols());
+  if (!turned(weight)) return format.dequantise_row(data + row * index, weight.cols(), to);
+  const FormatKernels& own = kernels_of(weight);
+  const int64_t n = format.block_elements, bytes = format.row_bytes(n);
+  uint8_t block[kMostBlockBytes];
+  assert(bytes <= kMostBlockBytes);
+  const uint8_t* from = data + index / own.rows * own.rows * row;
+  for (int64_t i = 0; i < weight.cols(); i += n, from += bytes * own.rows, to += n) {
+    own.turn_back(from, static_cast<int>(index % own.rows), block);
+    format.dequantise_row(block, n, to);
+  }
+}
+
+}  // namespace juno::cpu
