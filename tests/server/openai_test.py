@@ -17,6 +17,8 @@ TEMPLATES = os.path.join(SOURCE, "tests", "data", "templates")
 RUNNER = os.path.join(SOURCE, "tests", "server", "run_requests.py")
 TOOLS_TEMPLATE = os.path.join(TEMPLATES, "Qwen-Qwen2.5-7B-Instruct.jinja")
 MODEL = "juno-demo"
+ONE_CALL = {"tools": [{"type": "function", "function": {"name": "f", "parameters": {
+    "type": "object", "properties": {"a": {"enum": ["x", "y"]}}, "additionalProperties": False}}}], "tool_choice": "required", "parallel_tool_calls": False}
 RIVERS = [{"role": "user", "content": "Say something about rivers."}]
 
 
@@ -201,8 +203,7 @@ def test_C26_fields_are_there_as_the_contract_says():
         assert shape(ask(server)) == whole
         scores = {"content": [token | {"top_logprobs": [token]}], "refusal": None}
         assert shape(ask(server, logprobs=True, top_logprobs=2)) == whole | {"choices": [choice | {"logprobs": scores}]}
-        tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}}}}
-        called = ask(server, tools=[tool], tool_choice="required", max_completion_tokens=200)
+        called = ask(server, max_completion_tokens=200, **ONE_CALL)
         call = {"id": "text", "type": "text", "function": {"name": "text", "arguments": "text"}}
         assert shape(called["choices"][0]["message"]) == message | {"content": None, "tool_calls": [call]}, called
         chunk = head | {"service_tier": "text", "choices": [{"index": "int", "delta": {}, "logprobs": None, "finish_reason": None}]}
@@ -219,12 +220,10 @@ def test_C26_fields_are_there_as_the_contract_says():
 
 
 def test_C27_a_reply_ends_for_one_reason():
-    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}}}}
     with Server("--chat-template", TOOLS_TEMPLATE) as server:
         text = ask(server)["choices"][0]["message"]["content"]
         ways = [({"ignore_eos": True}, "length"), ({"stop": text[3:5]}, "stop"), ({"grammar": 'root ::= "yes"'}, "stop"),
-                ({"tools": [tool], "tool_choice": "required", "max_completion_tokens": 200}, "tool_calls"),
-                ({"tools": [tool], "tool_choice": "required", "max_completion_tokens": 2}, "length"),
+                (ONE_CALL | {"max_completion_tokens": 200}, "tool_calls"), (ONE_CALL | {"max_completion_tokens": 2}, "length"),
                 ({"n": 3, "ignore_eos": True}, "length")]
         for fields, reason in ways:
             n = fields.get("n", 1)
