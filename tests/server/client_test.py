@@ -47,9 +47,9 @@ def test_chat_at_a_terminal():
         t.send(b"/set temperature 2\r/set max-tokens 900\r/set logit-bias 2=-100\r")
         t.expect(rb"logit-bias.*> ")
         t.send(b"Tell me a very long story about the sea.\r")
-        t.quiet(1)
+        t.expect(rb"sea\.\r?\n.{20}")
         t.send(b"\x03")
-        t.expect(rb"interrupted|tokens in")
+        t.expect(rb"interrupted")
         until = time.monotonic() + 5
         while server.metric("juno_requests_running") > 0:
             assert time.monotonic() < until, "the server still works for a client that left"
