@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the grammars allow, the parsers read as what was asked for.
-#include <chrono>
+#include <ctime>
+#include <limits>
+#include <map>
 #include <random>
 
 #include "dialect/support.h"
@@ -55,29 +57,66 @@ std::string prompt_of(const std::string& model) {
   return "<|assistant|>";
 }
 
-// A text of the automaton, by chance: single bytes, which go on with a mark, are preferred.
+// How many bytes lead from each node to its return, at least.
+std::vector<size_t> distances(const Automaton& automaton) {
+  constexpr size_t kFar = 1 << 20;
+  std::vector<size_t> far(automaton.nodes.size(), kFar);
+  const auto at = [&](const grammar::Node& n) -> size_t {
+    switch (n.kind) {
+      case grammar::Node::Kind::kBytes:
+        return automaton.classes[n.a].any() ? 1 + far[n.b] : kFar;
+      case grammar::Node::Kind::kSplit:
+        return std::min(far[n.a], far[n.b]);
+      case grammar::Node::Kind::kCall:
+        return far[automaton.rules[n.a]] + far[n.b];
+      case grammar::Node::Kind::kLoop:
+        return static_cast<size_t>(n.min) * far[n.a] + far[n.b];
+      case grammar::Node::Kind::kReturn:
+        break;
+    }
+    return 0;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = 0; i < far.size(); ++i) {
+      const size_t better = std::min(at(automaton.nodes[i]), kFar);
+      changed |= better < far[i];
+      far[i] = std::min(far[i], better);
+    }
+  }
+  return far;
+}
+
+// A text of the automaton, by chance; most steps go towards the end.
 std::string walk(const Automaton& automaton, std::mt19937& random) {
   const Matcher matcher(automaton);
+  const std::vector<size_t> far = distances(automaton);
   State state = matcher.start();
   std::string text;
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     if (state.complete() && random() % 4 == 0) break;
-    std::vector<std::pair<uint8_t, double>> ways;
+    std::vector<uint8_t> ways;
+    size_t nearest = std::numeric_limits<size_t>::max(), best = 0;
     for (const grammar::Thread& thread : state.threads) {
       if (thread.node == grammar::Thread::kEnded) continue;
-      grammar::Bytes bytes = automaton.classes[automaton.nodes[thread.node].a];
-      for (int b = 0x80; b < 0x100; ++b) bytes.reset(b);
-      if (bytes.none()) continue;
+      const grammar::Node& node = automaton.nodes[thread.node];
+      grammar::Bytes bytes = automaton.classes[node.a];
+      const grammar::Bytes ascii = bytes << 128 >> 128;
+      if (ascii.any()) bytes = ascii;
       size_t skip = random() % bytes.count(), byte = 0;
       while (!bytes[byte] || skip-- > 0) ++byte;
-      ways.emplace_back(byte, bytes.count() == 1 ? 20 : 1);
+      size_t left = far[node.b];
+      for (const grammar::Frame& frame : thread.stack) left += far[automaton.nodes[frame.node].b];
+      if (left < nearest) {
+        nearest = left;
+        best = ways.size();
+      }
+      ways.push_back(static_cast<uint8_t>(byte));
     }
     if (ways.empty()) break;
-    std::vector<double> weights;
-    for (const auto& [byte, weight] : ways) weights.push_back(weight);
-    const size_t way = std::discrete_distribution<size_t>(weights.begin(), weights.end())(random);
-    text += static_cast<char>(ways[way].first);
-    state = matcher.step(state, ways[way].first);
+    const uint8_t byte = ways[random() % 10 < 8 ? best : random() % ways.size()];
+    text += static_cast<char>(byte);
+    state = matcher.step(state, byte);
   }
   EXPECT_TRUE(state.complete()) << text;
   return text;
@@ -93,7 +132,7 @@ Json read(const Dialect& dialect, const std::string& model, const ToolUse& use, 
 class Grammar : public testing::TestWithParam<const char*> {
  protected:
   void expect_valid_calls(const Json& pieces) const {
-    for (const Json& call : pieces["calls"]) {
+    for (const Json& call : pieces.value("calls", Json::array())) {
       const std::string arguments = call[1];
       ASSERT_TRUE(tools_.contains(call[0].get<std::string>())) << call;
       EXPECT_TRUE(schemas_.at(call[0]).matches(arguments)) << call;
@@ -152,46 +191,43 @@ TEST_P(Grammar, OfANamedCallAllowsThatAlone) {
   }
 }
 
+// A text that may end inside a call would end in a call that breaks off.
 TEST_P(Grammar, OfFreeRepliesHoldsTheCallsInThem) {
   const std::string model = GetParam();
   const auto dialect = dialect_of(model);
+  ToolUse use = use_of(tools_, Choice::kRequired);
+  const Automaton calls = take(dialect->grammar(prompt_of(model), use));
+  use.choice = Choice::kAuto;
+  const Automaton free = take(dialect->grammar(prompt_of(model), use));
+  const Matcher matcher(free);
   std::mt19937 random(9);
-  const ToolUse use = use_of(tools_);
-  const Automaton automaton = take(dialect->grammar(prompt_of(model), use));
-  size_t calls = 0, plain = 0;
-  for (int i = 0; i < 100; ++i) {
-    const std::string text = walk(automaton, random);
+  for (int i = 0; i < 15; ++i) {
+    const std::string text = walk(calls, random);
     SCOPED_TRACE(text);
-    const Json pieces = read(*dialect, model, use, text);
-    if (!pieces.contains("calls")) {
-      ++plain;
-      continue;
+    EXPECT_TRUE(matcher.matches(text));
+    const bool thinks = prompt_of(model).ends_with("<think>\n");
+    EXPECT_EQ(Matcher(calls).matches("No. " + text), thinks);
+    State state = matcher.start();
+    for (size_t size = 1; size <= text.size(); ++size) {
+      state = matcher.step(state, static_cast<uint8_t>(text[size - 1]));
+      if (!state.complete()) continue;
+      use.held = true;
+      const Json pieces = read(*dialect, model, use, text.substr(0, size));
+      use.held = false;
+      EXPECT_EQ(read(*dialect, model, use, text.substr(0, size)), pieces);
+      expect_valid_calls(pieces);
     }
-    ++calls;
-    expect_valid_calls(pieces);
+    EXPECT_TRUE(read(*dialect, model, use, text).contains("calls"));
   }
-  EXPECT_GT(calls, 0u);
-  EXPECT_GT(plain, 0u);
 }
 
-TEST_P(Grammar, OfFreeRepliesTakesNoBrokenCall) {
+TEST_P(Grammar, OfFreeRepliesTakesPlainText) {
   const std::string model = GetParam();
-  const auto dialect = dialect_of(model);
-  const ToolUse use = use_of(tools_);
-  const std::string prompt = prompt_of(model);
-  const Automaton free = take(dialect->grammar(prompt, use));
-  std::mt19937 random(10);
-  ToolUse required = use;
-  required.choice = Choice::kRequired;
-  const Automaton calls = take(dialect->grammar(prompt, required));
-  for (int i = 0; i < 20; ++i) {
-    const std::string text = walk(calls, random);
-    const std::string broken = text.substr(0, text.find_last_of("]}>") - 1);
-    SCOPED_TRACE(text);
-    EXPECT_TRUE(Matcher(free).matches(text));
-    EXPECT_FALSE(Matcher(calls).matches(broken));
-    EXPECT_FALSE(Matcher(calls).matches("No. " + text));
-  }
+  const Automaton free = take(dialect_of(model)->grammar(prompt_of(model), use_of(tools_)));
+  std::string text = "1 < 2, [x] and {\"a\": 1}.\n\nÜber <tool_";
+  if (prompt_of(model).ends_with("<think>\n")) text = "Hm.</think>" + text;
+  if (model == "openai-gpt-oss-120b") text = "<|channel|>final<|message|>" + text;
+  EXPECT_TRUE(Matcher(free).matches(text));
 }
 
 TEST_P(Grammar, AroundContentHoldsItAndLeavesReasoningFree) {
@@ -212,6 +248,13 @@ INSTANTIATE_TEST_SUITE_P(Templates, Grammar, testing::ValuesIn(kWithTools), [](c
   return name;
 });
 
+// Of processor time; code that is not optimised, or checked, has ten times as much.
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr double kSeconds = 0.2;
+#else
+constexpr double kSeconds = 2;
+#endif
+
 TEST(C23, GrammarsOfManyToolsAreBuiltInTime) {
   Json tools = Json::object();
   for (int i = 0; i < 128; ++i) {
@@ -221,10 +264,9 @@ TEST(C23, GrammarsOfManyToolsAreBuiltInTime) {
   }
   for (const char* model : kWithTools) {
     const auto dialect = dialect_of(model);
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();
     const Automaton automaton = take(dialect->grammar(prompt_of(model), use_of(tools)));
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(took.count(), 0.2) << model;
+    EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, kSeconds) << model;
     EXPECT_LT(automaton.nodes.size() * sizeof(grammar::Node), size_t{64} << 20) << model;
   }
 }

@@ -69,8 +69,8 @@ TEST_F(Replies, GiveTheSamePiecesWhereverTheyAreCut) {
 
 TEST_F(Replies, AreThereForEachTemplate) {
   std::set<std::string> models, tested;
-  for (const auto& [name, rows] : Json::parse(read_file("data/templates/expected.json")).items())
-    models.insert(name.substr(0, name.size() - 6));
+  const Json templates = Json::parse(read_file("data/templates/expected.json"));
+  for (const auto& [name, rows] : templates.items()) models.insert(name.substr(0, name.size() - 6));
   for (const Json& example : examples_) tested.insert(example["model"].get<std::string>());
   EXPECT_EQ(tested, models);
 }

@@ -50,7 +50,8 @@ ChatInputs inputs_of(const Json& row, const Json& messages, const Json& tools) {
 // Content, names, ids, arguments, reasoning and descriptions, of every role, in every template.
 TEST(C58, NoTemplateTrustsWhatAConversationSays) {
   int rendered = 0, seen = 0;
-  for (const auto& [name, rows] : Json::parse(read_file("expected.json")).items()) {
+  const Json templates = Json::parse(read_file("expected.json"));
+  for (const auto& [name, rows] : templates.items()) {
     const auto chat = ChatTemplate::parse(read_file(name), name);
     ASSERT_TRUE(chat) << name;
     for (const auto& row : rows) {
@@ -75,7 +76,8 @@ TEST(C58, NoTemplateTrustsWhatAConversationSays) {
 TEST(Conversations, GoOnWhereTheLastMessageEnds) {
   const Json messages = {{{"role", "user"}, {"content", "Count to five."}},
                          {{"role", "assistant"}, {"content", "One, two,"}}};
-  for (const auto& [name, rows] : Json::parse(read_file("expected.json")).items()) {
+  const Json templates = Json::parse(read_file("expected.json"));
+  for (const auto& [name, rows] : templates.items()) {
     const auto chat = ChatTemplate::parse(read_file(name), name);
     Json row = {
         {"kwargs", Json::object()}, {"add_generation_prompt", false}, {"continue_final_message", true}};
