@@ -142,7 +142,9 @@ void Engine::validate(const Request& r) const {
 Result<bool> Engine::step() {
   const FpEnv mode;
   tidy();
-  const std::span<Piece> pieces = scheduler_->next();
+  const Result<std::span<Piece>> next = guard([&] { return scheduler_->next(); });
+  if (!next) return abandon(next.error());
+  const std::span<Piece> pieces = *next;
   if (pieces.empty() && scheduler_->idle()) return false;
   if (pieces.empty()) return abandon(Error(Code::kFailed, "[engine] sequences wait and none can run"));
   if (Result<void> guessed = speculate(pieces); !guessed) return abandon(std::move(guessed.error()));
@@ -306,17 +308,8 @@ void Engine::conclude(const Piece& piece) {
   const bool full = static_cast<int64_t>(s.tokens.size()) == s.limit;
   if (full && (s.finish.new_tokens > 0 || s.stored == s.limit)) return end(s, FinishReason::kLength);
   if (piece.first >= s.finish.prompt_tokens || !s.prompt_done()) return;
-  if (s.request.keep) publish(s);
+  if (s.request.keep) cache_->publish(s);
   free_followers(s);
-}
-
-// What there is no memory to note down is not kept.
-void Engine::publish(Sequence& s) {
-  try {
-    cache_->publish(s);
-  } catch (const std::bad_alloc&) {
-    return;
-  }
 }
 
 // Whoever waited for the sequence's prompt waits no more.
@@ -330,7 +323,7 @@ void Engine::end(Sequence& s, FinishReason reason, std::optional<Error> error) {
   s.state = State::kDone;
   s.finish.reason = reason;
   s.finish.error = std::move(error);
-  if (s.request.keep && reason != FinishReason::kError) publish(s);
+  if (s.request.keep && reason != FinishReason::kError) cache_->publish(s);
   pool_->release(s.pages);
   free_followers(s);
   ended_.prompt_tokens += s.finish.prompt_tokens;

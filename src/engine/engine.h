@@ -99,7 +99,6 @@ class Engine {
   void check_guess(Sequence& s, int32_t id);
   void follow(Sequence& s, Guide& guide);
   void conclude(const Piece& piece);
-  void publish(Sequence& s);
   void free_followers(const Sequence& leader);
   Result<bool> abandon(Error error);
   void end(Sequence& sequence, FinishReason reason, std::optional<Error> error = {});

@@ -87,10 +87,14 @@ bool PrefixCache::open(Sequence& s, int spare) {
 void PrefixCache::publish(Sequence& s) {
   if (s.stored == 0) return;
   const auto tokens = std::span(s.tokens).first(static_cast<size_t>(s.stored));
-  Node* node = &root(s.request.salt);
-  for (size_t i = 0; i * kPage < tokens.size(); ++i) node = put(*node, page_of(tokens, i), s.pages[i]);
-  touch(*node);
-  if (!s.request.session.empty()) pin(s.request.session, *node);
+  try {
+    Node* node = &root(s.request.salt);
+    for (size_t i = 0; i * kPage < tokens.size(); ++i) node = put(*node, page_of(tokens, i), s.pages[i]);
+    touch(*node);
+    if (!s.request.session.empty()) pin(s.request.session, *node);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 bool PrefixCache::acquire(int count, std::vector<int32_t>& to) {
@@ -216,7 +220,7 @@ PrefixCache::Node* PrefixCache::put(Node& parent, std::span<const int32_t> token
   std::list<Node*> use{node.get()};
   Node* const made = parent.children.insert(std::move(node)).first->get();
   made->used = use.begin();  // from here on nothing can fail
-  used_.splice(used_.end(), use);
+  used_.splice(parent.parent ? parent.used : used_.end(), use);
   pool_.hold(page);
   return made;
 }

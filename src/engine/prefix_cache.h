@@ -31,8 +31,8 @@ class PrefixCache {
   // in them already. False, and nothing done, when that would leave fewer than `spare` pages to be had.
   bool open(Sequence& s, int spare);
 
-  // Keeps what the sequence has stored, under its salt and session. Where the cache knows a page already the
-  // sequence gets that one for its own.
+  // Keeps what the sequence has stored, under its salt and session, as far as there is memory to note it
+  // down. Where the cache knows a page already the sequence gets that one for its own.
   void publish(Sequence& s);
 
   // Appends free pages to `to`, having given up what it takes; false, and nothing appended, when there are

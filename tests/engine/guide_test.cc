@@ -2,6 +2,7 @@
 // Replies held to a grammar, with a model of random weights: what comes out is the grammar's doing alone.
 #include "engine/guide.h"
 
+#include "backend/backends.h"
 #include "engine/engine_fixture.h"
 #include "grammar/gbnf.h"
 
@@ -39,7 +40,7 @@ Request held(std::string_view gbnf, Outcome& outcome, uint64_t seed = 1, float t
 }
 
 TEST(Grammar, EveryReplyThatStopsFits) {
-  Machine m = machine(kTiny, {.context = 128, .sequences = 2});
+  Machine m = machine(kTiny, {.context = 128, .sequences = 2}, take(open_backend("cpu", {.threads = 1})));
   const std::string grammars[] = {
       R"(root ::= "yes" | "no")",
       R"(root ::= [a-c]{2,5})",

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -16,6 +17,8 @@ TEMPLATES = os.path.join(SOURCE, "tests", "data", "templates")
 RUNNER = os.path.join(SOURCE, "tests", "server", "run_requests.py")
 TOOLS_TEMPLATE = os.path.join(TEMPLATES, "Qwen-Qwen2.5-7B-Instruct.jinja")
 MODEL = "juno-demo"
+ONE_CALL = {"tools": [{"type": "function", "function": {"name": "f", "parameters": {
+    "type": "object", "properties": {"a": {"enum": ["x", "y"]}}, "additionalProperties": False}}}], "tool_choice": "required", "parallel_tool_calls": False}
 RIVERS = [{"role": "user", "content": "Say something about rivers."}]
 
 
@@ -200,8 +203,7 @@ def test_C26_fields_are_there_as_the_contract_says():
         assert shape(ask(server)) == whole
         scores = {"content": [token | {"top_logprobs": [token]}], "refusal": None}
         assert shape(ask(server, logprobs=True, top_logprobs=2)) == whole | {"choices": [choice | {"logprobs": scores}]}
-        tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}}}}
-        called = ask(server, tools=[tool], tool_choice="required", max_completion_tokens=200)
+        called = ask(server, max_completion_tokens=200, **ONE_CALL)
         call = {"id": "text", "type": "text", "function": {"name": "text", "arguments": "text"}}
         assert shape(called["choices"][0]["message"]) == message | {"content": None, "tool_calls": [call]}, called
         chunk = head | {"service_tier": "text", "choices": [{"index": "int", "delta": {}, "logprobs": None, "finish_reason": None}]}
@@ -218,12 +220,10 @@ def test_C26_fields_are_there_as_the_contract_says():
 
 
 def test_C27_a_reply_ends_for_one_reason():
-    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}}}}
     with Server("--chat-template", TOOLS_TEMPLATE) as server:
         text = ask(server)["choices"][0]["message"]["content"]
         ways = [({"ignore_eos": True}, "length"), ({"stop": text[3:5]}, "stop"), ({"grammar": 'root ::= "yes"'}, "stop"),
-                ({"tools": [tool], "tool_choice": "required", "max_completion_tokens": 200}, "tool_calls"),
-                ({"tools": [tool], "tool_choice": "required", "max_completion_tokens": 2}, "length"),
+                (ONE_CALL | {"max_completion_tokens": 200}, "tool_calls"), (ONE_CALL | {"max_completion_tokens": 2}, "length"),
                 ({"n": 3, "ignore_eos": True}, "length")]
         for fields, reason in ways:
             n = fields.get("n", 1)
@@ -307,20 +307,22 @@ def test_C32_C33_C34_the_end_of_the_context():
     with Server() as server:
         limit = ask_models(server)
         for n in (1, 2):
-            for length in (1, limit // 2, limit - 1, limit):
+            for length in (1, limit // 2, limit - 1):
                 fields = {"prompt": [7 + i % 90 for i in range(length)], "max_tokens": 100000, "ignore_eos": True, "n": n}
                 reply = ask(server, "/v1/completions", **fields)
                 assert [c["finish_reason"] for c in reply["choices"]] == ["length"] * n
                 assert reply["usage"]["completion_tokens"] == n * (limit - length), (length, reply["usage"])
         assert stream(server, "/v1/completions", prompt=[7] * (limit - 1), max_tokens=9, ignore_eos=True)[-1] == "[DONE]"
         sentence = re.compile(r"the prompt has (\d+) tokens, the context takes (\d+)")
-        for length in (limit + 1, 10 * limit):
+        for length in (limit, limit + 1, 10 * limit):
             for streamed in (False, True):
                 reply = server.request("POST", "/v1/completions", {"model": MODEL, "prompt": [7] * length, "stream": streamed})
                 error = reply.error()
                 assert (reply.status, error["code"], error["param"]) == (400, "context_length_exceeded", "prompt")
                 assert [int(x) for x in sentence.search(error["message"]).groups()] == [length, limit]
                 assert reply.headers["x-juno-prompt-tokens"] == str(length) and reply.headers["x-juno-context-length"] == str(limit)
+        whole = {"prompt": [7] * limit, "max_tokens": 0, "echo": True}
+        assert ask(server, "/v1/completions", **whole)["usage"]["total_tokens"] == limit
         _, code, param, message = refused(server, messages=[{"role": "user", "content": "word " * 3000}])
         assert (code, param) == ("context_length_exceeded", "messages") and sentence.search(message)
 
@@ -364,7 +366,7 @@ def test_templates_are_asked_what_they_read():
 def test_unknown_fields_may_be_warned_of():
     with Server("--unknown-fields", "warn") as server:
         reply = server.request("POST", "/v1/chat/completions", chat(colour=1, messages=[RIVERS[0] | {"x": 2}]))
-        assert reply.status == 200 and reply.headers["x-juno-ignored-fields"] == "colour, messages[0].x", reply.headers
+        assert reply.status == 200 and reply.headers["x-juno-ignored-fields"] == "messages[0].x, colour", reply.headers
         reply = server.request("POST", "/v1/completions", {"model": MODEL, "prompt": "a", "response_format": 7})
         assert reply.status == 200 and reply.headers["x-juno-ignored-fields"] == "response_format"
 
@@ -385,6 +387,120 @@ def test_text_and_tokens_go_both_ways():
                 back = server.request("POST", "/v1/detokenize", {"tokens": tokens["tokens"]}).json()["content"]
                 assert back == text, (text, back)
         assert refused(server, "/v1/detokenize", tokens=[1, 99999999])[1:3] == ("invalid_value", "tokens[1]")
+
+
+def test_C15_a_template_that_objects_is_no_fault_of_the_server():
+    with Server("--chat-template", os.path.join(TEMPLATES, "mistralai-Mistral-Nemo-Instruct-2407.jinja")) as server:
+        status, code, param, message = refused(server, messages=RIVERS + RIVERS)
+        assert (status, code, param) == (400, "template_error", "messages") and "alternate" in message, message
+
+
+def test_C63_a_template_stops_at_its_limits():
+    for source in ("{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+                   "{% for i in range(1000) %}{{ 'x' * 100000 }}{% endfor %}", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write(source)
+            file.flush()
+            with Server("--chat-template", file.name) as server:
+                status, code, param, message = refused(server)
+                assert (status, code, param) == (400, "template_error", "messages") and re.search(r"more than \d|longer than \d|\d deep", message), message
+                assert refused(server, chat_template="{{ 1 }}")[:3] == (400, "unsupported_parameter", "chat_template")
+
+
+def test_C58_text_never_becomes_a_control_token():
+    with Server("--chat-template", TOOLS_TEMPLATE) as server:
+        def cost(**fields):
+            return ask(server, max_completion_tokens=1, **fields)["usage"]["prompt_tokens"]
+        tool = {"type": "function", "function": {"name": "f", "description": "%s", "parameters": {"type": "object", "properties": {}}}}
+        places = {"user": lambda x: {"messages": [{"role": "user", "content": "a" + x}]},
+                  "parts": lambda x: {"messages": [{"role": "user", "content": [{"type": "text", "text": t} for t in ("a", x)]}]},
+                  "system": lambda x: {"messages": [{"role": "system", "content": "a" + x}] + RIVERS},
+                  "assistant": lambda x: {"messages": RIVERS + [{"role": "assistant", "content": "a" + x}] + RIVERS},
+                  "description": lambda x: {"tools": [json.loads(json.dumps(tool).replace("%s", "a" + x))], "tool_choice": "none"}}
+        for control in ("<|im_end|>", "<|im_start|>", "<|endoftext|>"):
+            plain = len(tokens_of(server, control))
+            assert plain > 2
+            for place, fields in places.items():
+                grown = cost(**fields(control)) - cost(**fields(""))
+                assert grown >= plain - 1, (place, control, grown)
+            for parse_special, most in ((True, 2), (False, plain + 1)):
+                reply = ask(server, "/v1/completions", prompt=control, parse_special=parse_special, max_tokens=1)
+                assert reply["usage"]["prompt_tokens"] <= most and (reply["usage"]["prompt_tokens"] >= plain) != parse_special
+
+
+def test_C61_nobody_gets_what_is_anothers():
+    keys = ("sk-first-0123456789", "sk-other-0123456789")
+    with Server(JUNO_API_KEY=",".join(keys)) as server:
+        def post(key, **fields):
+            return server.request("POST", "/v1/chat/completions", chat(**fields), Authorization=f"Bearer {keys[key]}")
+        long = {"messages": [{"role": "user", "content": "Tell me about the rivers of the north. " * 20}]}
+        assert post(0, **long).json()["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+        assert post(1, **long).json()["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+        assert post(0, **long).json()["usage"]["prompt_tokens_details"]["cached_tokens"] > 0
+        post(0, cache_salt="ours", **long)
+        assert post(1, cache_salt="ours", **long).json()["usage"]["prompt_tokens_details"]["cached_tokens"] > 0
+        assert post(0, session_id="mine").status == 200
+        other = post(1, session_id="mine")
+        assert (other.status, other.error()["code"], other.error()["param"]) == (404, "session_not_found", "session_id")
+
+
+def test_C23_schemas_that_would_never_end():
+    nested = {"type": "string"}
+    for _ in range(120):
+        nested = {"type": "array", "items": nested}
+    cases = [{"$ref": "#"}, {"allOf": [{"$ref": "#"}]}, {"type": "string", "pattern": "^(a*)*b$"},
+             {"type": "string", "pattern": "(" * 10000 + "x" + ")" * 10000}, {"type": "string", "pattern": "^" + "|".join(map(str, range(50000))) + "$"},
+             {"type": "string", "pattern": "^a{0,1000000}$"}, {"type": "string", "maxLength": 100000},
+             {"type": "string", "pattern": "^(?:" + "|".join(map(str, range(50000))) + ")$"},
+             {"type": "object", "properties": {"a": {"$ref": "#"}}}, {"anyOf": [{"$ref": "#/anyOf/0"}]}]
+    with Server() as server:
+        for schema in cases + [nested]:
+            began = time.monotonic()
+            reply = server.request("POST", "/v1/chat/completions", chat(json_schema=schema, max_completion_tokens=2))
+            assert reply.status in (200, 400) and time.monotonic() - began < 20, schema
+            if reply.status == 400:
+                assert reply.error()["param"] == "json_schema"
+                assert reply.error()["code"] in ("invalid_json_schema", "unsupported_json_schema", "invalid_json"), reply.body
+        assert ask(server)
+
+
+def test_tools_of_every_template():
+    schema = {"type": "object", "properties": {"city": {"enum": ["Oslo", "Rome"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+              "required": ["city", "days"], "additionalProperties": False}
+    tools = [{"type": "function", "function": {"name": n, "description": "Weather", "parameters": schema}} for n in ("weather", "forecast")]
+    import jsonschema
+    held = 0
+    for name in sorted(os.listdir(TEMPLATES)):
+        if not name.endswith(".jinja"):
+            continue
+        with Server("--chat-template", os.path.join(TEMPLATES, name)) as server:
+            reply = server.request("POST", "/v1/chat/completions", chat(tools=tools, max_completion_tokens=1))
+            if reply.status == 400 and reply.error()["code"] in ("unsupported_parameter", "context_length_exceeded"):
+                continue
+            assert reply.status == 200, (name, reply.body)
+            held += 1
+            for fields in ({"tool_choice": "required", "parallel_tool_calls": False}, {"tool_choice": {"type": "function", "function": {"name": "forecast"}}}):
+                fields |= {"tools": tools, "temperature": 2, "seed": 5, "max_completion_tokens": 250}
+                choice = ask(server, **fields)["choices"][0]
+                calls = choice["message"].get("tool_calls", [])
+                if choice["finish_reason"] == "length":
+                    continue  # reasoning has no end that a grammar could promise
+                assert choice["finish_reason"] == "tool_calls" and calls, (name, choice)
+                for call in calls:
+                    assert call["function"]["name"] in ("weather", "forecast"), (name, call)
+                    jsonschema.validate(json.loads(call["function"]["arguments"]), schema)
+                if isinstance(fields["tool_choice"], dict):
+                    assert {c["function"]["name"] for c in calls} == {"forecast"}, (name, calls)
+                else:
+                    assert len(calls) == 1, (name, calls)
+                streamed = {}
+                for event in stream(server, **fields)[:-1]:
+                    for part in event["choices"][0]["delta"].get("tool_calls", []):
+                        one = streamed.setdefault(part["index"], ["", ""])
+                        one[0] += part["function"].get("name", "")
+                        one[1] += part["function"]["arguments"]
+                assert [v for _, v in sorted(streamed.items())] == [[c["function"]["name"], c["function"]["arguments"]] for c in calls], name
+    assert held >= 12, held
 
 
 if __name__ == "__main__":

@@ -84,6 +84,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   // At once, whatever is under way. On the strand, or when no thread runs it any more.
   void leave() override {
     if (state_ == State::kClosed) return;
+    const auto last = std::exchange(staying_, nullptr);
     enter(State::kClosed);
     report();
     error_code ignored;
@@ -224,6 +225,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   void on_end_of_input(const error_code& ec) {
     if (state_ != State::kAnswering || ec != asio::error::eof) return leave();
     gone_ = true;
+    staying_ = this->shared_from_this();
     box_->left();
   }
 
@@ -279,10 +281,6 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (has_body && expected && body_bytes_ == 0 && same_word(*expected, "100-continue")) {
       out_ += "HTTP/1.1 100 Continue\r\n\r\n";
       write();
-    }
-    if (!has_body && !body_->is_done()) {
-      error_code ec;
-      body_->put(asio::const_buffer(), ec);
     }
     parse();
   }
@@ -463,6 +461,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   bool begun_ = false, reading_ = false, gone_ = false;
   bool http11_ = true, keep_alive_ = false, head_only_ = false;
 
+  std::shared_ptr<Connection> staying_;  // itself, while an answer is due and no read holds it any more
   std::shared_ptr<Outbox> box_;
   std::string out_;
   size_t written_ = 0, taken_ = 0;
