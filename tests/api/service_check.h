@@ -2,8 +2,10 @@
 // A service of the demo model, and a listener that keeps what it hears.
 #pragma once
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "api/golden_check.h"
 #include "api/service.h"
@@ -91,6 +93,21 @@ inline std::shared_ptr<Heard> run(Service& service, Work work) {
   auto heard = start(service, std::move(work));
   heard->wait();
   return heard;
+}
+
+// A request has ended a moment before the load says so.
+inline void wait_until(const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!holds() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(holds());
+}
+
+inline void expect_idle(const Service& service) {
+  wait_until([&] { return service.load().waiting + service.load().running == 0; });
+  const Load load = service.load();
+  EXPECT_EQ(load.pages_used, 0);
+  EXPECT_EQ(load.since_progress, 0);
 }
 
 }  // namespace juno::api

@@ -52,7 +52,7 @@ TEST(C31, TheInnerBatchDoesNotShow) {
     const auto service =
         take(Service::open({.model_path = kDemo, .chunk = chunk}, {.sequences = 4, .embeddings = true}));
     const Vectors now = take(service->embed({.inputs = {ids(1), ids(511), ids(512), ids(513), ids(1024)}}));
-    if (!before.empty()) EXPECT_EQ(now, before);
+    EXPECT_TRUE(before.empty() || now == before) << chunk;
     before = now;
     const auto over = service->embed({.inputs = {ids(2), ids(1025)}});
     ASSERT_FALSE(over);

@@ -15,19 +15,6 @@ Work endless(const Service& service, int64_t most = -1) {
   return {.prompt = asked(service, "Tell me a long story."), .max_tokens = most, .ignore_end = true};
 }
 
-void wait_until(const std::function<bool()>& holds) {
-  const auto end = std::chrono::steady_clock::now() + 60s;
-  while (!holds() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
-  EXPECT_TRUE(holds());
-}
-
-void expect_idle(const Service& service) {
-  wait_until([&] { return service.load().waiting + service.load().running == 0; });
-  const Load load = service.load();
-  EXPECT_EQ(load.pages_used, 0);
-  EXPECT_EQ(load.since_progress, 0);
-}
-
 TEST(Service, AnswersAsASessionDoes) {
   const auto service = open_service();
   const auto session = open_session(kDemo);
@@ -153,6 +140,53 @@ TEST(C52, NeighboursChangeNothing) {
       EXPECT_EQ(reply.scores[t].logprob, alone[i].scores[t].logprob) << i << ", token " << t;
   }
   expect_idle(*service);
+}
+
+TEST(C52, PreemptionChangesNothing) {
+  const auto work = [](const Service& service, int i) {
+    Work w{.prompt = asked(service, "Story " + std::to_string(i)),
+           .max_tokens = 200,
+           .ignore_end = true,
+           .logprobs = 0};
+    w.sampling = {.temperature = 1, .seed = static_cast<uint64_t>(i)};
+    return w;
+  };
+  const auto roomy = open_service({.sequences = 1}, 256);
+  const auto tight = open_service({.sequences = 6, .kv_positions = 512}, 256);
+  std::vector<std::shared_ptr<Heard>> together;
+  for (int i = 0; i < 6; ++i) together.push_back(start(*tight, work(*tight, i)));
+  for (int i = 0; i < 6; ++i) {
+    const HeardChoice alone = run(*roomy, work(*roomy, i))->choice();
+    EXPECT_FALSE(together[i]->wait().error);
+    const HeardChoice reply = together[i]->choice();
+    EXPECT_EQ(reply.ids, alone.ids) << i;
+    EXPECT_EQ(reply.text, alone.text) << i;
+    ASSERT_EQ(reply.scores.size(), alone.scores.size()) << i;
+    for (size_t t = 0; t < reply.scores.size(); ++t)
+      EXPECT_EQ(reply.scores[t].logprob, alone.scores[t].logprob);
+  }
+  EXPECT_GT(tight->load().preempted, 0);
+  expect_idle(*tight);
+}
+
+TEST(C52, GuessesChangeNothing) {
+  const auto plain = open_service({.sequences = 1}, 256);
+  const auto guessing = take(Service::open(
+      {.model_path = kDemo, .context = 256, .draft_model = kDemo, .prompt_lookup = 3}, {.sequences = 3}));
+  Work work{.prompt = asked(*plain, "Say: la la la la la la la la."),
+            .choices = 3,
+            .max_tokens = 40,
+            .logprobs = 1};
+  work.sampling = {.temperature = 0.7f, .seed = 11};
+  const auto expected = run(*plain, work), guessed = run(*guessing, work);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(guessed->choice(i).ids, expected->choice(i).ids) << i;
+    for (size_t t = 0; t < expected->choice(i).scores.size(); ++t)
+      EXPECT_EQ(guessed->choice(i).scores[t].logprob, expected->choice(i).scores[t].logprob);
+  }
+  EXPECT_GT(guessed->wait().drafted_tokens, 0);
+  EXPECT_EQ(guessing->load().drafted, guessed->wait().drafted_tokens);
+  expect_idle(*guessing);
 }
 
 TEST(C71, ACancelledRequestIsGoneInEveryPhase) {
