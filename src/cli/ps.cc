@@ -105,11 +105,12 @@ int ps(const Options& o) {
   const std::string state =
       health.contains("error") ? health["error"].value("message", "?") : health.value("status", "?");
   const auto resident = figures.find("process_resident_memory_bytes");
-  print(
-      fmt::format("{} · {} · {}{}\n", client.url(), printable(state), printable(health.value("version", "?")),
-                  resident == figures.end()
-                      ? ""
-                      : fmt::format(" · {} resident", human_bytes(static_cast<uint64_t>(resident->second)))));
+  const std::string version = health.value("version", "?");  // the rest is for --json
+  print(fmt::format("{} · {} · {}", client.url(), printable(state),
+                    printable(version.substr(0, version.find(',')))));
+  if (resident != figures.end())
+    print(fmt::format(" · {} resident", human_bytes(static_cast<uint64_t>(resident->second))));
+  print("\n");
   std::vector<Row> rows = {kColumns};
   if (health.contains("models"))
     for (const Json& model : health["models"]) rows.push_back(row_of(model, figures));

@@ -274,7 +274,7 @@ def test_C77_ctrl_c_asks_again_after_a_line_was_emptied():
 
 def test_set_checks_at_once_and_keeps_the_old_value():
     t = chat("--top-p", "0.75")
-    for line, says in ((b"top-p 0", rb"top_p is 0"), (b"top-p nan", rb'--top-p: "nan" is not a number'), (b"top-p 7", rb"top-p"),
+    for line, says in ((b"typical-p 0", rb"typical_p is 0"), (b"top-p nan", rb'--top-p: "nan" is not a number'), (b"top-p 7", rb"top-p"),
                        (b"temperature nan", rb'--temperature: "nan" is not a number'), (b"logit-bias 99999999=1", rb"logit_bias names"),
                        (b"logit-bias 1=nan", rb"logit_bias is nan"), (b"top-p", rb"/set top-p needs a value"),
                        (b"temprature 1", rb"did you mean temperature\?"), (b"help", rb"/set has no help")):
