@@ -43,7 +43,10 @@ std::optional<Json> object_in(const std::string& text) {
 class Renderer {
  public:
   Renderer(const api::Service& service, const Conversation& conversation)
-      : service_(service), conversation_(conversation), messages_(conversation.messages) {
+      : service_(service),
+        conversation_(conversation),
+        messages_(conversation.messages),
+        tools_(conversation.tools) {
     const ChatTemplate* found = service.chat_template();
     if (!found) {
       throw bad("template_error", conversation.messages_param,
@@ -57,7 +60,10 @@ class Renderer {
     set_arguments();
     set_roles();
     set_call_arguments();
-    const auto rendered = try_render(messages_);
+    set_default("parameters", {{"type", "object"}, {"properties", Json::object()}});
+    auto rendered = try_render(messages_);
+    // Some templates count on a description; others would write an empty one.
+    if (!rendered && set_default("description", "")) rendered = try_render(messages_);
     if (!rendered) throw bad("template_error", conversation_.messages_param, plain(rendered.error().message));
     refuse_unread_names(rendered->text());
     return *rendered;
@@ -76,9 +82,21 @@ class Renderer {
                       .eos_token = text_of(special.eos),
                       .unk_token = text_of(special.unk),
                       .pad_token = text_of(special.pad)};
-    if (!conversation_.tools.is_null()) inputs.tools = &conversation_.tools;
+    if (!tools_.is_null()) inputs.tools = &tools_;
     inputs.continue_final_message = conversation_.continues && !plainly;
     return template_->render(inputs);
+  }
+
+  // Whether a tool had none.
+  bool set_default(const char* name, const Json& value) {
+    bool any = false;
+    for (Json& tool : tools_) {
+      Json& function = tool["function"];
+      if (function.contains(name) && !function[name].is_null()) continue;
+      function[name] = value;
+      any = true;
+    }
+    return any;
   }
 
   // The client's variables, those that stand for reasoning_effort, and the format.
@@ -169,7 +187,7 @@ class Renderer {
   const api::Service& service_;
   const Conversation& conversation_;
   const ChatTemplate* template_ = nullptr;
-  Json messages_;
+  Json messages_, tools_;
   Json arguments_ = Json::object();
 };
 
