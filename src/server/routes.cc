@@ -3,6 +3,8 @@
 
 #include <optional>
 
+#include "server/anthropic/routes.h"
+#include "server/inference.h"
 #include "server/openai/routes.h"
 #include "server/own_routes.h"
 #include "server/page.h"
@@ -33,6 +35,11 @@ constexpr Line kRoutes[] = {
     {"POST", "/v1/embeddings", embeddings},
     {"GET", "/v1/models", list_models},
     {"GET", "/v1/models/{id*}", one_model},
+    {"POST", "/v1/responses", responses},
+    {"POST", "/v1/messages", messages},
+    {"POST", "/v1/messages/count_tokens", count_tokens},
+    {"POST", "/v1/inference", inference},
+    {"POST", "/v1/inference/stream", inference_stream},
     {"POST", "/v1/tokenize", tokenize},
     {"POST", "/v1/detokenize", detokenize},
     {"POST", "/v1/apply-template", apply_template},
