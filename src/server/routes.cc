@@ -6,6 +6,7 @@
 #include "server/anthropic/routes.h"
 #include "server/inference.h"
 #include "server/openai/routes.h"
+#include "server/openapi.h"
 #include "server/own_routes.h"
 #include "server/page.h"
 
@@ -28,6 +29,7 @@ constexpr Line kRoutes[] = {
     {"GET", "/health", health, kOpen | kQuick},
     {"GET", "/metrics", metrics, kQuick},
     {"GET", "/props", props, kQuick},
+    {"GET", "/openapi.json", openapi, kQuick},
     {"GET", "/v1/sessions", list_sessions},
     {"DELETE", "/v1/sessions/{id}", end_session},
     {"POST", "/v1/chat/completions", chat_completions},
