@@ -107,8 +107,9 @@ void add_all() {
   for (const Isa& isa : isas()) {
     if (!isa.supported()) continue;
     for (const FormatInfo& format : quant::formats()) {
-      for (const Shape& shape : {Shape{512, 2048, 1}, Shape{131072, 2048, 1}, Shape{8192, 2048, 1}, Shape{2048, 2048, 2}, Shape{2048, 2048, 4},
-                                 Shape{2048, 2048, 8}, Shape{2048, 2048, 512}}) {
+      for (const Shape& shape :
+           {Shape{512, 2048, 1}, Shape{131072, 2048, 1}, Shape{8192, 2048, 1}, Shape{2048, 2048, 2},
+            Shape{2048, 2048, 4}, Shape{2048, 2048, 8}, Shape{2048, 2048, 512}}) {
         const std::string name = std::string(isa.name) + "/" + format.name + "/" +
                                  std::to_string(shape.outputs) + "x" + std::to_string(shape.k) + "/" +
                                  std::to_string(shape.tokens);

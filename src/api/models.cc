@@ -92,7 +92,10 @@ void Models::Shared::add(NamedModel model) {
   state.created = created(model.options);
   state.embeddings = model.how.embeddings || !pooling_of(file).empty();
   state.chat = !model.options.chat_template.empty() || file.metadata().find("tokenizer.chat_template");
-  if (!model.options.pool && model.options.threads == 0) model.options.pool = pool;
+  if (!model.options.pool) {
+    model.options.pool = pool;
+    model.options.threads = 0;
+  }
   entries.push_back({.model = std::move(model), .state = std::move(state)});
 }
 

@@ -16,7 +16,7 @@ namespace juno::api {
 struct NamedModel {
   std::string name;  // what requests call it: not empty; it is never taken for a path
   std::vector<std::string> aliases;
-  SessionOptions options;  // without a pool: that of all is used
+  SessionOptions options;  // without a pool: that of all is used, whatever threads it asks for
   ServiceOptions how;
 };
 

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "api/named.h"
+#include "base/cpu_limits.h"
+#include "gguf/text.h"
 #include "gguf/types.h"
 
 namespace juno::api {
@@ -77,6 +80,32 @@ void check_host(const gguf::Reader& file, uint64_t bytes, const Capacity& capaci
          file.name(), bytes, capacity.sequences, capacity.host_bytes);
 }
 
+// A guess is a token, so the two must mean the same by it.
+void check_vocabulary(const tokenizer::Tokenizer& draft, const tokenizer::Tokenizer& model,
+                      const std::string& name) {
+  if (draft.size() != model.size())
+    fail(Code::kBadData, "[api] {} cannot guess for this model: it has {} tokens and the model {}", name,
+         draft.size(), model.size());
+  for (int32_t id = 0; id < model.size(); ++id)
+    if (draft.piece(id) != model.piece(id) || draft.is_control(id) != model.is_control(id))
+      fail(Code::kBadData, "[api] {} cannot guess for this model: token {} is \"{}\" there and \"{}\" here",
+           name, id, gguf::shown(draft.piece(id)), gguf::shown(model.piece(id)));
+}
+
+// Opens the draft model as its own engine, for contexts as long as the model's.
+std::unique_ptr<Opened> open_draft(SessionOptions options, Capacity capacity, int64_t context) {
+  options.model_path = std::exchange(options.draft_model, "");
+  options.model_bytes = {};
+  options.context = context;
+  options.gpu_layers = "";
+  options.gpu_split = {};
+  options.chat_template = "";
+  options.prompt_lookup = 0;
+  capacity.positions = context * capacity.sequences;
+  capacity.outputs = 0;
+  return std::make_unique<Opened>(open_parts(options, capacity));
+}
+
 }  // namespace
 
 Snapshot Opened::snapshot() const {
@@ -102,7 +131,9 @@ std::string pooling_of(const gguf::Reader& file) {
   return type && *type < kNames.size() ? kNames[*type] : "";
 }
 
-Opened open_parts(const SessionOptions& options, const Capacity& capacity) {
+Opened open_parts(const SessionOptions& given, const Capacity& room) {
+  SessionOptions options = given;
+  Capacity capacity = room;
   if (options.chunk < 0) fail(Code::kUsage, "[api] a chunk of {} tokens: at least 1", options.chunk);
   Opened parts;
   gguf::Reader file = open_file(options);
@@ -111,6 +142,14 @@ Opened open_parts(const SessionOptions& options, const Capacity& capacity) {
   const Log log = named(options.log, file.name());
   parts.tokenizer = std::make_unique<tokenizer::Tokenizer>(
       take(named(tokenizer::Tokenizer::load(file.metadata(), log), file.name())));
+  if (!options.draft_model.empty()) {
+    const int allowed = cpu_limits().threads();  // one pool: they take turns
+    if (!options.pool)
+      options.pool = std::make_shared<ThreadPool>(options.threads > 0 ? options.threads : allowed, allowed);
+    parts.draft = open_draft(options, capacity, context);
+    check_vocabulary(*parts.draft->tokenizer, *parts.tokenizer, options.draft_model);
+    if (capacity.host_bytes > 0) capacity.host_bytes -= parts.draft->info.host_bytes;
+  }
   Placement placement = place(file, config, context, options, capacity);
   const uint64_t host_bytes = host_need(file, placement);
   if (capacity.host_bytes > 0) check_host(file, host_bytes, capacity, options.log);
@@ -126,9 +165,10 @@ Opened open_parts(const SessionOptions& options, const Capacity& capacity) {
   parts.prompt = std::make_unique<Prompt>(parts.model->file, *parts.tokenizer, options.chat_template, log);
   parts.chunk = placement.how.chunk;
   placement.how.vocab = parts.tokenizer->size();
+  if (parts.draft) placement.how.draft = parts.draft->engine.get();
   parts.engine = take(engine::Engine::make(*parts.model, parts.stages, placement.how));
   parts.info = describe(parts, options);
-  parts.info.host_bytes = host_bytes;
+  parts.info.host_bytes = host_bytes + (parts.draft ? parts.draft->info.host_bytes : 0);
   return parts;
 }
 

@@ -21,6 +21,7 @@ struct Opened {
   std::unique_ptr<model::Model> model;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   std::unique_ptr<Prompt> prompt;
+  std::unique_ptr<Opened> draft;  // the model that guesses, null: none
   std::unique_ptr<engine::Engine> engine;
   Info info;
   int chunk = 0;

@@ -113,7 +113,9 @@ class Placer {
             .sequences = sequences,
             .vocab = 0,
             .positions = positions(stages),
-            .outputs = capacity_.outputs};
+            .outputs = capacity_.outputs,
+            .prompt_lookup = options_.prompt_lookup,
+            .draft_tokens = options_.draft_model.empty() ? 0 : kDraftTokens};
   }
 
   // Of the cache: where nobody says how many, it takes at most half of what the weights leave free.

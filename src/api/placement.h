@@ -28,11 +28,14 @@ struct Capacity {
   uint64_t host_bytes = 0;  // that it may take of the host; 0: not looked at
 };
 
+// That a draft model guesses at once.
+inline constexpr int kDraftTokens = 4;
+
 struct Placement {
   std::vector<std::unique_ptr<ops::Executor>> executors;
   std::vector<model::Stage> stages;  // each with an executor of the list
   std::vector<Estimate> estimates;   // of each stage
-  engine::EngineOptions how;         // but for the vocabulary
+  engine::EngineOptions how;         // but for the vocabulary and the draft
 };
 
 // Of a card, what is left free: its driver takes some later, and so do kernels for what one step hands the

@@ -93,8 +93,6 @@ struct ServiceOptions {
   int sequences = 32;        // running at once
   int64_t queue = 1024;      // waiting, beyond which submit() fails with kBusy
   int64_t kv_positions = 0;  // of the shared pool; 0: what suits `sequences` and the memory there is
-  std::string draft_model;   // speculation by a smaller model of the same vocabulary; "": none
-  int prompt_lookup = 0;     // speculation from the prompt: tokens guessed at once; 0: off
   bool embeddings = false;   // give embeddings although the file names no pooling
   uint64_t memory = 0;       // bytes of the host that it may take; 0: what is free
 };

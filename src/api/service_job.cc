@@ -144,6 +144,8 @@ void Job::finished(int choice, engine::Finish& finish) {
     workshop_->tally.cached_tokens += finish.cached_tokens;
   }
   outcome_.new_tokens += finish.new_tokens;
+  outcome_.drafted_tokens += finish.drafted_tokens;
+  outcome_.accepted_tokens += finish.accepted_tokens;
   tell([&] {
     if (finish.error) throw Error(*finish.error);
   });

@@ -42,11 +42,12 @@ void Loop::stop() {
 void Loop::run(const SessionOptions& options, std::promise<void> loaded) {
   const FpEnv mode;
   try {
-    opened_ = std::make_unique<Opened>(
-        open_parts(options, {.sequences = how_.sequences,
-                             .positions = how_.kv_positions,
-                             .outputs = std::max(how_.sequences, kPromptScores),
-                             .host_bytes = how_.memory > 0 ? how_.memory : host_memory().usable()}));
+    const uint64_t memory = how_.memory > 0 ? how_.memory : host_memory().usable();
+    opened_ =
+        std::make_unique<Opened>(open_parts(options, {.sequences = how_.sequences,
+                                                      .positions = how_.kv_positions,
+                                                      .outputs = std::max(how_.sequences, kPromptScores),
+                                                      .host_bytes = memory}));
     loaded.set_value();
   } catch (...) {
     return loaded.set_exception(std::current_exception());
@@ -159,8 +160,8 @@ Load Loop::load() const {
             .failed = tally_.failed,
             .cancelled = tally_.cancelled,
             .preempted = engine_.preempted,
-            .drafted = tally_.drafted,
-            .accepted = tally_.accepted,
+            .drafted = engine_.drafted,
+            .accepted = engine_.accepted,
             .sessions = sessions_.count()};
   if (!tasks_.empty())
     load.since_progress = std::chrono::duration<double>(Clock::now() - last_progress_).count();

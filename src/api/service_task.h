@@ -17,7 +17,6 @@ inline Error out_of_memory() { return Error(Code::kBusy, "out of memory"); }
 struct Tally {
   std::atomic<int64_t> prompt_tokens = 0, cached_tokens = 0, new_tokens = 0;
   std::atomic<int64_t> finished = 0, failed = 0, cancelled = 0;
-  std::atomic<int64_t> drafted = 0, accepted = 0;
 };
 
 // What tasks need, on the service's thread.

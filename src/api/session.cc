@@ -43,6 +43,8 @@ class Meter {
     stats_.prompt_tokens = finish.prompt_tokens;
     stats_.cached_tokens = finish.cached_tokens;
     stats_.new_tokens = finish.new_tokens;
+    stats_.drafted_tokens = finish.drafted_tokens;
+    stats_.accepted_tokens = finish.accepted_tokens;
     stats_.decode_seconds = seconds_since(start_) - stats_.prefill_seconds;
     stats_.decode_bytes = all.weight_bytes() - stats_.prefill_bytes;
     stats_.declined = all.declined_count();
@@ -68,6 +70,8 @@ void add(Stats& total, const Stats& s) {
   total.prompt_tokens += s.prompt_tokens;
   total.cached_tokens += s.cached_tokens;
   total.new_tokens += s.new_tokens;
+  total.drafted_tokens += s.drafted_tokens;
+  total.accepted_tokens += s.accepted_tokens;
   total.prefill_seconds += s.prefill_seconds;
   total.decode_seconds += s.decode_seconds;
   total.prefill_bytes += s.prefill_bytes;

@@ -44,6 +44,8 @@ struct SessionOptions {
   bool repack = true;                // weights of the CPU are copied into the order that is read fastest
   int chunk = 0;                     // prompt tokens of one forward pass; 0: what suits the device
   std::string chat_template;         // a built-in name or a file; "": the model's own
+  std::string draft_model;           // a file: a smaller model of the same vocabulary that guesses tokens
+  int prompt_lookup = 0;             // tokens guessed at once from the text so far; 0: none
   Log log;
 };
 
@@ -80,6 +82,7 @@ struct Generation {
 
 struct Stats {
   int64_t prompt_tokens = 0, cached_tokens = 0, new_tokens = 0;  // cached: of the prompt, not computed again
+  int64_t drafted_tokens = 0, accepted_tokens = 0;               // guesses, and the right ones of them
   double prefill_seconds = 0, decode_seconds = 0;
   uint64_t prefill_bytes = 0, decode_bytes = 0;  // of weights, read
   uint64_t declined = 0;                         // operations that ran elsewhere than asked

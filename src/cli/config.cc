@@ -25,8 +25,10 @@ void apply(CLI::Option& option, const server::Setting& setting) {
     if (setting.values == std::vector<std::string>{"false"}) return;
     throw CLI::ValidationError(setting.name, "must be true or false");
   }
+  if (setting.several && option.get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll)
+    throw CLI::ValidationError(setting.name, "takes one value");
   for (const std::string& value : setting.values) option.add_result(value);
-  option.run_callback();
+  if (!setting.values.empty()) option.run_callback();
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ HttpClient::Reply HttpClient::Parts::exchange(Stream& stream, const http::reques
   if (error) lost("cannot ask", error);
   beast::flat_buffer buffer;
   http::response_parser<http::buffer_body> parser;
-  parser.body_limit(boost::none);
+  parser.body_limit(UINT64_MAX);  // none: Boost 1.74 takes it for 0
   error = run(socket, address.patience,
               [&](auto then) { http::async_read_header(stream, buffer, parser, then); });
   if (error) lost("no answer from", error);

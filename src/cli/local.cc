@@ -7,6 +7,7 @@
 #include <random>
 
 #include "cli/interrupt.h"
+#include "cli/local_api.h"
 #include "cli/options.h"
 #include "cli/repl.h"
 #include "cli/reply.h"
@@ -20,6 +21,7 @@ struct Options {
   api::Generation generation;
   std::optional<std::string> prompt;
   std::string prompt_file, system, load, grammar, json_schema;
+  LocalApi api;
   bool no_chat = false, quiet = false, json = false, verbose = false;
 };
 
@@ -90,8 +92,23 @@ void refuse_without_chat(const Options& o) {
       fail(Code::kUsage, "[cli] {} has no meaning with --no-chat: there is no conversation", flag);
 }
 
+// A chat is the only use of this model that goes with serving it.
+int serve_too(const Options& o) {
+  const std::pair<const char*, bool> given[] = {{"--prompt", o.prompt.has_value()},
+                                                {"--prompt-file", !o.prompt_file.empty()},
+                                                {"--json", o.json},
+                                                {"--grammar", !o.grammar.empty()},
+                                                {"--json-schema", !o.json_schema.empty()}};
+  for (const auto& [flag, is_given] : given)
+    if (is_given) fail(Code::kUsage, "[cli] {} does not go with --api-port", flag);
+  Conversation conversation = o.load.empty() ? Conversation{} : Conversation::load(o.load);
+  if (!o.system.empty()) conversation.set_system(o.system);
+  return chat_beside_api(o.api, o.model, {o.generation, o.no_chat, o.quiet}, std::move(conversation));
+}
+
 int chat(Options& o) {
   if (o.no_chat) refuse_without_chat(o);
+  if (o.api.port) return serve_too(o);
   o.generation.grammar = given_grammar(o);
   const std::optional<std::string> text = given_text(o);
   if (!text && o.json) fail(Code::kUsage, "[cli] --json needs --prompt or --prompt-file");
@@ -131,7 +148,13 @@ Run add_local(CLI::App& app) {
   app.add_option("--json-schema", o->json_schema,
                  "Hold the reply to JSON that satisfies this JSON Schema, or that of a file")
       ->excludes(grammar);
+  app.add_option("--draft-model", o->model.session.draft_model,
+                 "GGUF file of a smaller model that guesses tokens; the text stays the same");
+  app.add_option("--prompt-lookup", o->model.session.prompt_lookup,
+                 "Guess so many tokens at once from the text so far; the text stays the same; 0: none")
+      ->transform(in_range(int64_t{0}, int64_t{64}));
   app.add_option("--load", o->load, "Go on with a saved conversation");
+  add_local_api_options(app, o->api);
   app.add_flag("--no-chat", o->no_chat, "Continue the text as it stands, without a chat template");
   app.add_flag("--quiet,-q", o->quiet, "Only the reply, on stdout");
   app.add_flag("--json", o->json, "The reply and its figures as one JSON object");

@@ -56,6 +56,8 @@ std::string end_line(const api::Reply& reply, const api::Info& info) {
                         per_second(static_cast<double>(s.decode_bytes), s.decode_seconds) / 1e9);
   line += fmt::format(" · prompt {} tokens ({} cached) in {:.2f} s", s.prompt_tokens, s.cached_tokens,
                       s.prefill_seconds);
+  if (s.drafted_tokens > 0)
+    line += fmt::format(" · {} of {} guesses right", s.accepted_tokens, s.drafted_tokens);
   line += fmt::format(" · {} {}, {} thread{} · {} operations elsewhere", info.backend, info.isa, info.threads,
                       info.threads == 1 ? "" : "s", s.declined);
   if (s.traffic.launches > 0) line += " · " + traffic_text(s);
@@ -78,6 +80,8 @@ nlohmann::ordered_json reply_json(const api::Reply& reply, const api::Session& s
           {"prompt_tokens", s.prompt_tokens},
           {"cached_tokens", s.cached_tokens},
           {"tokens", s.new_tokens},
+          {"drafted_tokens", s.drafted_tokens},
+          {"accepted_tokens", s.accepted_tokens},
           {"seconds", {{"prefill", s.prefill_seconds}, {"decode", s.decode_seconds}}},
           {"tokens_per_second", s.new_tokens > 1 ? decode_rate(s) : 0},
           {"weight_bytes_per_second", per_second(static_cast<double>(s.decode_bytes), s.decode_seconds)},

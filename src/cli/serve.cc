@@ -51,7 +51,7 @@ void add_model_part(CLI::App& app, Options& o) {
   app.add_option("--kv-positions", o.service.kv_positions,
                  "Positions of keys and values that all requests share; 0: what the memory allows")
       ->transform(in_range(int64_t{0}, int64_t{1} << 40));
-  app.add_option("--draft-model", o.service.draft_model,
+  app.add_option("--draft-model", o.model.session.draft_model,
                  "GGUF file of a smaller model that guesses tokens; the text stays the same");
   app.add_option("--prompt-lookup", o.prompt_lookup,
                  "Guess so many tokens at once from the prompt; the text stays the same; 0: do not")
@@ -179,7 +179,7 @@ void write_ready(const std::string& path, const server::Server& server) {
 int serve(Options o) {
   const Log log = stderr_log(o.verbose);
   o.service.sequences = static_cast<int>(o.sequences);
-  o.service.prompt_lookup = static_cast<int>(o.prompt_lookup);
+  o.model.session.prompt_lookup = static_cast<int>(o.prompt_lookup);
   o.server.listen.port = static_cast<uint16_t>(o.port);
   o.server.listen.log = log;
   if (!o.quiet) o.server.access.sink = [](Level, const std::string& line) { tell(line); };

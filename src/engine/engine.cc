@@ -69,9 +69,10 @@ Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, std::vec
       fail(Code::kUsage, "[engine] {} positions do not hold a context of {}", options.positions,
            options.context);
     }
-    if (options.prompt_lookup < 0 || options.draft_tokens < 0) {
-      fail(Code::kUsage, "[engine] {} and {} tokens guessed at once: neither can be negative",
-           options.prompt_lookup, options.draft_tokens);
+    if (options.prompt_lookup < 0 || options.draft_tokens < 0 ||
+        (options.draft_tokens > 0) != !!options.draft) {
+      fail(Code::kUsage, "[engine] {} tokens looked up and {} drafted by {} model", options.prompt_lookup,
+           options.draft_tokens, options.draft ? "another" : "no");
     }
     std::unique_ptr<Engine> engine(new Engine(options));
     engine->options_.vocab = static_cast<int32_t>(std::min<int64_t>(options.vocab, model.config.vocab));
@@ -305,8 +306,17 @@ void Engine::conclude(const Piece& piece) {
   const bool full = static_cast<int64_t>(s.tokens.size()) == s.limit;
   if (full && (s.finish.new_tokens > 0 || s.stored == s.limit)) return end(s, FinishReason::kLength);
   if (piece.first >= s.finish.prompt_tokens || !s.prompt_done()) return;
-  if (s.request.keep) cache_->publish(s);
+  if (s.request.keep) publish(s);
   free_followers(s);
+}
+
+// What there is no memory to note down is not kept.
+void Engine::publish(Sequence& s) {
+  try {
+    cache_->publish(s);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 // Whoever waited for the sequence's prompt waits no more.
@@ -320,7 +330,7 @@ void Engine::end(Sequence& s, FinishReason reason, std::optional<Error> error) {
   s.state = State::kDone;
   s.finish.reason = reason;
   s.finish.error = std::move(error);
-  if (s.request.keep && reason != FinishReason::kError) cache_->publish(s);
+  if (s.request.keep && reason != FinishReason::kError) publish(s);
   pool_->release(s.pages);
   free_followers(s);
   ended_.prompt_tokens += s.finish.prompt_tokens;

@@ -21,9 +21,9 @@ struct EngineOptions {
   int outputs = 0;        // rows of logits of one step, at least `sequences`
   int prompt_lookup = 0;  // tokens guessed at once from what prompt and reply hold already; 0: none
   Engine* draft = nullptr;  // guesses where that finds none; of the same vocabulary; outlives this one
-  int draft_tokens = 4;     // guessed by it at once
+  int draft_tokens = 0;     // guessed by it at once
 
-  int guesses() const { return std::max(prompt_lookup, draft ? draft_tokens : 0); }
+  int guesses() const { return std::max(prompt_lookup, draft_tokens); }
   // Speculation wants a row for each guess.
   Limits limits() const {
     const int64_t checked = std::min<int64_t>(chunk, int64_t{sequences} * (1 + guesses()));
@@ -99,6 +99,7 @@ class Engine {
   void check_guess(Sequence& s, int32_t id);
   void follow(Sequence& s, Guide& guide);
   void conclude(const Piece& piece);
+  void publish(Sequence& s);
   void free_followers(const Sequence& leader);
   Result<bool> abandon(Error error);
   void end(Sequence& sequence, FinishReason reason, std::optional<Error> error = {});

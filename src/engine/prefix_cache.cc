@@ -199,8 +199,8 @@ PrefixCache::Node* PrefixCache::put(Node& parent, std::span<const int32_t> token
     page = near.node->page;
     return near.node;
   }
-  pool_.hold(page);
   if (near.node && near.common == near.node->tokens.size()) {
+    pool_.hold(page);
     auto grown = parent.children.extract(parent.children.find(near.node->tokens));
     near.node->tokens.assign(tokens.begin(), tokens.end());
     pool_.release(std::exchange(near.node->page, page));
@@ -209,22 +209,30 @@ PrefixCache::Node* PrefixCache::put(Node& parent, std::span<const int32_t> token
   }
   auto node = std::make_unique<Node>();
   node->parent = &parent;
+  node->tokens.reserve(kPage);  // to grow without asking for memory
   node->tokens.assign(tokens.begin(), tokens.end());
   node->page = page;
   node->first = parent.parent ? parent.first + static_cast<int64_t>(kPage) : 0;
-  node->used = used_.insert(used_.end(), node.get());
-  return parent.children.insert(std::move(node)).first->get();
+  std::list<Node*> use{node.get()};
+  Node* const made = parent.children.insert(std::move(node)).first->get();
+  made->used = use.begin();  // from here on nothing can fail
+  used_.splice(used_.end(), use);
+  pool_.hold(page);
+  return made;
 }
 
 // A page for a writer with what the node's page holds: a copy, or the page itself when no other is to be
 // had.
 int32_t PrefixCache::own(Node& node) {
   int32_t page = node.page;
-  pool_.hold(page);  // it is not given up for its own copy
   std::vector<int32_t> copy;
+  copy.reserve(1);
+  pool_.hold(page);  // it is not given up for its own copy
   if (acquire(1, copy)) {
-    pool_.copy(page, copy[0]);
+    const Result<void> copied = guard([&] { pool_.copy(page, copy[0]); });
     pool_.release(page);
+    if (!copied) pool_.release(copy);
+    take(Result<void>(copied));
     page = copy[0];
   } else {
     erase(node);
@@ -249,9 +257,10 @@ void PrefixCache::touch(Node& node) {
 }
 
 void PrefixCache::pin(const std::string& session, Node& leaf) {
+  const auto [at, is_new] = sessions_.try_emplace(session, &leaf);  // what can fail comes first
   for (Node* n = &leaf; n->parent; n = n->parent) ++n->sessions;
-  unpin(session);
-  sessions_[session] = &leaf;
+  for (Node* n = is_new ? nullptr : at->second; n && n->parent; n = n->parent) --n->sessions;
+  at->second = &leaf;
 }
 
 void PrefixCache::erase(Node& node) {

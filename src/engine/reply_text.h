@@ -29,7 +29,7 @@ class ReplyText {
   const std::optional<std::string>& stop() const { return matcher_.stop(); }  // that was found
   // Bytes of whole characters so far, what is held back for a stop string included.
   size_t decoded() const { return decoded_; }
-  bool whole() const { return decoder_.whole(); }  // no character is waiting for its end
+  bool whole() const { return decoder_.whole(); }    // no character is waiting for its end
   const std::string& text() const { return text_; }  // all of it; on_text was given the same in pieces
 
  private:

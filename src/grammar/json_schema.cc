@@ -202,7 +202,7 @@ class Compiler {
     try {
       return to_.literal("\"", json_pattern(to_, pattern, close));
     } catch (const Error& e) {
-      refuse(false, "pattern", pointer, fmt::format("has {}", e.message));
+      refuse(dynamic_cast<const Fault*>(&e) != nullptr, "pattern", pointer, fmt::format("has {}", e.message));
     }
   }
 

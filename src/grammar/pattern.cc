@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "grammar/fault.h"
 #include "grammar/syntax.h"
 
 namespace juno::grammar {
@@ -23,7 +24,7 @@ class Parser {
   NodeId run(NodeId next) {
     levels_.push_back({});
     while (!in_.done()) element();
-    if (levels_.size() > 1) refuse("')' is missing");
+    if (levels_.size() > 1) malformed("')' is missing");
     // Whatever may stand around an alternative that is not anchored.
     for (Branch& b : levels_[0].branches) {
       const Item anything{.rule = rule_of(all_but({})), .min = 0, .max = kUnlimited};
@@ -44,6 +45,12 @@ class Parser {
 
   [[noreturn]] void refuse(std::string_view what) const {
     fail(Code::kBadData, "{} at character {} of the pattern", what, in_.at() + 1);
+  }
+
+  // What is no regular expression at all.
+  [[noreturn]] void malformed(std::string_view what) const {
+    throw Fault(Refusal::kInvalidSchema,
+                fmt::format("{} at character {} of the pattern", what, in_.at() + 1));
   }
 
   // Classes are spelt once: with escapes they have many states.
@@ -90,14 +97,14 @@ class Parser {
     } else if (in_.accept('[')) {
       add({.rule = rule_of(char_class())});
     } else if (const char c = in_.peek(); c == '*' || c == '+' || c == '?' || c == '{') {
-      refuse("a repetition of nothing");
+      malformed("a repetition of nothing");
     } else {
       add({.chars = atom()});
     }
   }
 
   void close() {
-    if (levels_.size() == 1) refuse("')' without '('");
+    if (levels_.size() == 1) malformed("')' without '('");
     const int group = to_.add_rule();
     to_.define(group, build_level(to_.end()));
     levels_.pop_back();
@@ -130,10 +137,10 @@ class Parser {
     for (const auto& [letter, digits] : {std::pair('x', 2), std::pair('u', 4)}) {
       if (!in_.accept(letter)) continue;
       const auto code = in_.hexadecimal(digits);
-      if (!code) refuse("hexadecimal digits are missing");
+      if (!code) malformed("hexadecimal digits are missing");
       return *code;
     }
-    if (in_.done()) refuse("'\\' ends it");
+    if (in_.done()) malformed("'\\' ends it");
     const char c = in_.peek();
     const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
     if (letter) refuse(c >= '1' && c <= '9' ? "a back reference" : "an escape that is not supported");
@@ -144,7 +151,7 @@ class Parser {
     const bool negated = in_.accept('^');
     Ranges chars;
     while (!in_.accept(']')) {
-      if (in_.done()) refuse("a class that does not end");
+      if (in_.done()) malformed("a class that does not end");
       const Ranges one = in_.accept("\\b") ? Ranges{{'\b', '\b'}} : atom();
       const bool single = one.size() == 1 && one[0].first == one[0].second;
       if (single && in_.accept('-')) {
@@ -153,7 +160,7 @@ class Parser {
         } else {
           const Ranges last = atom();
           if (last.size() != 1 || last[0].first != last[0].second || last[0].first < one[0].first)
-            refuse("a range that runs backwards or to a class");
+            malformed("a range that runs backwards or to a class");
           chars.emplace_back(one[0].first, last[0].first);
           continue;
         }
@@ -178,14 +185,15 @@ class Parser {
       };
       item.min = item.max = count();
       if (in_.accept(',')) item.max = in_.peek() == '}' ? kUnlimited : count();
-      if (!in_.accept('}')) refuse("'}' is missing");
-      if (item.max != kUnlimited && item.max < item.min) refuse("a repetition of at most less than at least");
+      if (!in_.accept('}')) malformed("'}' is missing");
+      if (item.max != kUnlimited && item.max < item.min)
+        malformed("a repetition of at most less than at least");
     } else {
       return;
     }
     in_.accept('?');  // lazy: the same texts
     const char again = in_.peek();
-    if (again == '*' || again == '+' || again == '?') refuse("a repetition of a repetition");
+    if (again == '*' || again == '+' || again == '?') malformed("a repetition of a repetition");
   }
 
   Builder& to_;

@@ -27,6 +27,14 @@ struct Collector {
   refuse(false, keyword, at.pointer, why);
 }
 
+// As JSON, not longer than a message should be.
+std::string shown(const Json& value) {
+  constexpr size_t kMost = 80;
+  std::string out = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (out.size() > kMost) out = out.substr(0, kMost) + "...";
+  return out;
+}
+
 uint8_t type_bits(const Place& at, const Json& name) {
   constexpr std::pair<const char*, uint8_t> kTypes[] = {
       {"null", kNull},     {"boolean", kBoolean}, {"integer", kInteger}, {"number", kInteger | kNumber},
@@ -34,7 +42,7 @@ uint8_t type_bits(const Place& at, const Json& name) {
   for (const auto& [known, bits] : kTypes) {
     if (name == known) return bits;
   }
-  invalid(at, "type", "names no JSON type");
+  invalid(at, "type", fmt::format("is {}, which is no JSON type", shown(name)));
 }
 
 void type(Collector& c, const Place& at, const Json& value) {
@@ -355,7 +363,7 @@ Place SchemaDocument::resolve(const Place& from, const Json& reference) const {
     }
   } catch (const nlohmann::json::exception&) {  // not a pointer
   }
-  invalid(from, "$ref", "leads nowhere");
+  invalid(from, "$ref", fmt::format("{} leads nowhere", shown(reference)));
 }
 
 Places SchemaDocument::flatten(const Places& all_of) const {

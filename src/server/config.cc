@@ -45,7 +45,8 @@ Result<std::vector<Setting>> read_settings(const std::string& path) {
       std::vector<Setting> settings;
       for (const auto& [key, node] : toml::parse(text, path)) {
         const std::string name(std::string_view{key});
-        settings.push_back({name, values(node, path, name), node.source().begin.line});
+        settings.push_back(
+            {name, values(node, path, name), node.is_array() || node.is_table(), node.source().begin.line});
       }
       std::ranges::sort(settings, {}, &Setting::line);
       return settings;

@@ -11,6 +11,7 @@ namespace juno::server {
 struct Setting {
   std::string name;                 // of the option, without dashes before it
   std::vector<std::string> values;  // "true" or "false" for a flag; of a table: KEY=VALUE each
+  bool several = false;             // a list or a table, even of one
   uint32_t line = 0;
 };
 

@@ -38,15 +38,12 @@ class Families {
 
  private:
   ClientMetric& add(const char* name, const char* help, MetricType type, const Labels& labels) {
-    const auto found =
-        std::find_if(to_.begin(), to_.end(), [&](const MetricFamily& f) { return f.name == name; });
-    MetricFamily& family = found != to_.end() ? *found : to_.emplace_back();
-    if (found == to_.end()) {
-      family.name = name;
-      family.help = help;
-      family.type = type;
+    auto family = std::ranges::find(to_, name, &MetricFamily::name);
+    if (family == to_.end()) {
+      to_.push_back({name, help, type, {}});
+      family = std::prev(to_.end());
     }
-    ClientMetric& metric = family.metric.emplace_back();
+    ClientMetric& metric = family->metric.emplace_back();
     for (const auto& [key, value] : labels) metric.label.push_back({key, value});
     return metric;
   }

@@ -129,6 +129,7 @@ std::optional<HttpReply> Server::refuse(HttpRequest& head, const Router::Found& 
 }
 
 Verdict Server::admit(HttpRequest& head) {
+  app_.metrics.connections(transport_->connections());  // what a scrape finds is of its own moment
   if (!head.header("host"))
     return {.refusal = bad_request("invalid_value", {}, "The request has no Host header.")};
   const Origin origin = judge_origin(head, origins_);
@@ -158,7 +159,6 @@ void Server::ended(const Ended& what) {
   const std::string_view route = what.route ? std::string_view(what.route->path) : "-";
   const std::string_view method = what.route ? std::string_view(what.route->method) : "-";
   app_.metrics.http_request(route, method, what.status, what.seconds);
-  app_.metrics.connections(transport_->connections());
   options_.access.info("{:%Y-%m-%dT%H:%M:%SZ} {} {} {} status={} bytes={} ms={:.1f} key={} user={}{}",
                        fmt::gmtime(std::time(nullptr)), request.id, method, route, what.status, what.bytes,
                        what.seconds * 1e3, request.tenant.empty() ? "-" : request.tenant,

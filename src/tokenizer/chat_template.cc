@@ -121,6 +121,15 @@ Rendered segments(const jinja::Text& text) {
   return out;
 }
 
+// Of all texts in it: what a template may write beyond its own limit.
+size_t text_bytes(const ordered_json& value, int depth = 0) {
+  if (value.is_string()) return value.get_ref<const std::string&>().size();
+  if (!value.is_structured() || depth > kMaxJsonDepth) return 0;
+  size_t bytes = 0;
+  for (const auto& item : value) bytes += text_bytes(item, depth + 1);
+  return bytes;
+}
+
 void check_inputs(const ChatInputs& inputs) {
   if (!inputs.messages || !inputs.messages->is_array())
     fail(Code::kBadData, "[tokenizer] messages is no array");
@@ -148,7 +157,9 @@ bool ChatTemplate::reads(const std::string& variable) const { return parsed_->re
 Result<Rendered> ChatTemplate::render(const ChatInputs& inputs) const {
   return guard([&] {
     check_inputs(inputs);
-    jinja::Interpreter in(*parsed_, jinja::Limits(), inputs.now);
+    jinja::Limits limits;
+    limits.output += text_bytes(*inputs.messages);
+    jinja::Interpreter in(*parsed_, limits, inputs.now);
     if (!inputs.continue_final_message) {
       define(in, inputs, *inputs.messages);
       return segments(in.render());

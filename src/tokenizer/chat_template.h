@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chat templates: a conversation becomes a prompt by the model's own Jinja, run in an interpreter of ours
-// that sees nothing but its inputs and stops at limits (10^6 steps, 1 MiB of output, 100 calls deep, 1 s).
+// that sees nothing but its inputs and stops at limits (10^6 steps, 1 MiB of output beside the messages' own
+// text, 100 calls deep, 1 s).
 #pragma once
 #include <ctime>
 #include <memory>

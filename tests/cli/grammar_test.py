@@ -57,5 +57,25 @@ def test_grammars_that_are_none_are_refused():
     refused("--json-schema", "true", "--grammar", 'root ::= "a"', status=2, says=b"exclude each other")
 
 
+def test_guessing_changes_nothing_but_the_time():
+    with tempfile.NamedTemporaryFile(suffix=".gguf") as small:
+        small.write(open(os.path.join(SOURCE, "models/juno-demo-23m.Q8_0.gguf"), "rb").read())
+        small.flush()
+        for args in (GREEDY, ["--temperature", "1", "--seed", "3"], ["--json-schema", SCHEMA, "--seed", "1"]):
+            plain = reply(*args, "--max-tokens", "60")
+            assert plain["drafted_tokens"] == 0
+            looked_up = reply(*args, "--max-tokens", "60", "--prompt-lookup", "5")
+            drafted = reply(*args, "--max-tokens", "60", "--draft-model", small.name)
+            assert plain["ids"] == looked_up["ids"] == drafted["ids"], args
+            assert drafted["accepted_tokens"] == drafted["drafted_tokens"] > 0, "the model itself guesses right"
+
+
+def test_a_draft_model_must_have_the_same_vocabulary():
+    other = os.path.join(SOURCE, "tests/data/archs/llama-untied.gguf")
+    refused("--draft-model", other, status=65, says=b"llama-untied.gguf")
+    refused("--draft-model", "/nowhere.gguf", status=66, says=b"/nowhere.gguf")
+    refused("--prompt-lookup", "65", status=2, says=b"prompt-lookup")
+
+
 if __name__ == "__main__":
     main(globals())

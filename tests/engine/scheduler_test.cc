@@ -196,8 +196,8 @@ TEST_F(SchedulerTest, TenantsAreServedAlikeHoweverMuchTheyAsk) {
       if (s.tokens.size() >= 20) end(s);
     }
   }
-  EXPECT_NEAR(static_cast<double>(served["many"]), static_cast<double>(served["few"]),
-              0.1 * static_cast<double>(served["many"]));
+  EXPECT_LE(std::abs(served["many"] - served["few"]), 24) << "to one sequence";
+  EXPECT_GT(served["few"], 120);
 }
 
 TEST_F(SchedulerTest, WhoComesLateIsOwedNothing) {

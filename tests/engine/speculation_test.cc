@@ -107,7 +107,7 @@ TEST(Speculation, ByADraftModelGivesTheBitsWithoutIt) {
     for (int guesses : {1, 4}) {
       Machine draft = machine(name, {.context = kContext, .sequences = 3, .vocab = 320});
       Machine m = machine(
-          kTiny, {.context = kContext, .sequences = 3, .draft_tokens = guesses, .draft = draft.engine.get()});
+          kTiny, {.context = kContext, .sequences = 3, .draft = draft.engine.get(), .draft_tokens = guesses});
       int64_t drafted = 0, accepted = 0;
       EXPECT_EQ(said(*m.engine, requests(), &drafted, &accepted), expected) << name << " " << guesses;
       EXPECT_EQ(drafted == accepted, name == kTiny) << "the same model guesses right";
@@ -120,7 +120,7 @@ TEST(Speculation, ByADraftModelGivesTheBitsWithoutIt) {
 TEST(Speculation, LeavesNoTraceOfWrongGuessesInTheCache) {
   Machine plain = machine(kTiny, {.context = kContext});
   Machine draft = machine(fixture("mistral"), {.context = kContext, .vocab = 320});
-  Machine m = machine(kTiny, {.context = kContext, .draft_tokens = 6, .draft = draft.engine.get()});
+  Machine m = machine(kTiny, {.context = kContext, .draft = draft.engine.get(), .draft_tokens = 6});
   for (Engine* engine : {plain.engine.get(), m.engine.get()}) (void)said(*engine, requests());
   for (Request& r : requests()) {
     // Goes on with what the cache kept of a reply.
@@ -136,7 +136,7 @@ TEST(Speculation, LeavesNoTraceOfWrongGuessesInTheCache) {
 
 TEST(Speculation, CallbacksMayCancelAmongGuesses) {
   Machine draft = machine(kTiny, {.context = kContext});
-  Machine m = machine(kTiny, {.context = kContext, .draft_tokens = 6, .draft = draft.engine.get()});
+  Machine m = machine(kTiny, {.context = kContext, .draft = draft.engine.get(), .draft_tokens = 6});
   Outcome got;
   SequenceId id = 0;
   Request request = listen({.prompt = some_ids(5, 200), .max_tokens = 50}, got);

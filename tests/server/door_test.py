@@ -162,5 +162,19 @@ def test_a_request_is_refused_for_the_first_reason_of_the_contract():
         assert (reply.status, reply.error()["code"]) == (404, "session_not_found")
 
 
+def test_C64_no_name_of_a_request_becomes_a_path():
+    with Server() as server:
+        messages = set()
+        for name in ("../models/juno-demo-23m.Q8_0.gguf", "/etc/passwd", "/no/such/file", "/dev/null", "..", "%2e%2e%2fx", "a\0b"):
+            reply = server.request("POST", "/v1/completions", {"model": name, "prompt": "a", "max_tokens": 1})
+            error = reply.error()
+            assert (reply.status, error["code"], error["param"]) == (404, "model_not_found", "model"), (name, reply.body)
+            messages.add(error["message"].replace(name, "NAME"))
+        assert len(messages) == 1, messages  # nothing tells whether a file is there
+        for path in ("/v1/models/..%2f..%2fetc%2fpasswd", "/v1/models/%252e%252e%252fetc", "/v1/models//etc/passwd", "/page/..%2fserver.cc",
+                     "/page/../etc/passwd", "/../etc/passwd", "/%00", "/%zz", "/v1/sessions/..%2fx"):
+            assert server.request("GET", path).status in (404, 405), path
+
+
 if __name__ == "__main__":
     main(globals())

@@ -104,7 +104,7 @@ def test_a_graceful_end_lets_what_runs_finish():
         time.sleep(0.2)
         late = server.request("GET", "/health")
         assert (late.status, late.error()["code"]) == (503, "shutting_down") and late.headers["Retry-After"]
-        while b"0\r\n\r\n" not in seen:
+        while b"\r\n0\r\n\r\n" not in seen:
             piece = s.recv(65536)
             assert piece, "broken off"
             seen += piece
@@ -151,7 +151,7 @@ def test_options_come_from_flags_variables_and_a_file():
             assert "GET /props" not in server.logged()
         with Server(*config("context = 256\n"), JUNO_CONTEXT="128") as server:
             assert server.request("GET", "/props").json()["models"][0]["context"] == 128
-        for text, said in (("contxt = 1\n", "contxt"), ("\nport = 'x'\n", ":2:"), ("port = 1\nport = 2\n", ":2:"), ("quiet = 1\n", "quiet"),
+        for text, said in (("contxt = 1\n", "contxt"), ("\nmax-queue = 'x'\n", ":2:"), ("port = 1\nport = 2\n", ":2:"), ("quiet = 1\n", "quiet"),
                            ("cpu = true\n[host]\na = 1\n", "host"), ("unknown-fields = 'drop'\n", "unknown-fields"), ("x = {\n", ":1:")):
             status, error = refused(*config(text))
             assert status == 78 and said in error and path in error, (text, status, error)

@@ -13,20 +13,20 @@ using namespace juno::server;
 
 namespace {
 
-struct Route {
+struct Table {
   const char* name;
   const Fields& fields;
   std::string least;  // what it requires
 };
 
-std::vector<Route> routes() {
+std::vector<Table> tables() {
   return {{"chat", chat_fields(), R"("model":"m","messages":[{"role":"user","content":"a"}])"},
           {"completions", completion_fields(), R"("model":"m","prompt":"a")"},
           {"embeddings", embedding_fields(), R"("model":"m","input":"a")"}};
 }
 
 // "code param", or "" where it is taken.
-std::string verdict(const Route& route, const std::string& field) {
+std::string verdict(const Table& route, const std::string& field) {
   Check check;
   const Json body = read_json("{" + route.least + "," + field + "}");
   check.body(body, route.fields);
@@ -55,7 +55,7 @@ std::string chat(const std::string& messages) {
 }  // namespace
 
 TEST(Tables, NameEachFieldOnce) {
-  for (const Route& route : routes()) {
+  for (const Table& route : tables()) {
     std::set<std::string> names;
     for (const Field& field : route.fields) {
       EXPECT_TRUE(names.insert(field.name).second) << route.name << " " << field.name;
@@ -76,7 +76,7 @@ TEST(C60, EveryNumericFieldHasATypeAndARange) {
                                                       {"-1e999", -HUGE_VALL},
                                                       {"0.5", 0.5L}};
   int fields = 0;
-  for (const Route& route : routes()) {
+  for (const Table& route : tables()) {
     for (const Field& field : route.fields) {
       if (field.forms.size() != 1 || field.stand != Field::Stand::kHonoured) continue;
       const Form& form = field.forms[0];

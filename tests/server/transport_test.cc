@@ -291,7 +291,7 @@ TEST(Transport, StreamsPiecesAndKeepsTheConnection) {
   EXPECT_TRUE(contains(client.read_until("data: 1\n\n"), "Transfer-Encoding: chunked"));
   exchange->send("data: 2\n\n");
   exchange->finish();
-  EXPECT_TRUE(contains(client.read_until("0\r\n\r\n"), "9\r\ndata: 2\n\n\r\n0\r\n\r\n"));
+  EXPECT_TRUE(contains(client.read_until("\r\n0\r\n\r\n"), "9\r\ndata: 2\n\n\r\n0\r\n\r\n"));
   client.send(post("/echo", "next"));
   EXPECT_TRUE(client.read_reply().ends_with("next!"));
   EXPECT_EQ(exchange->pending(), 0u);
@@ -308,7 +308,7 @@ TEST(Transport, C29_AStreamThatIsAbortedSendsWhatItHadAndBreaksOff) {
   const std::string all = client.read_all();
   EXPECT_TRUE(client.closed());
   EXPECT_TRUE(contains(all, "data: {\"error\": {}}\n\n")) << all;
-  EXPECT_FALSE(contains(all, "0\r\n\r\n")) << all;
+  EXPECT_FALSE(contains(all, "\r\n0\r\n\r\n")) << all;
 }
 
 TEST(Transport, StreamsToOldClientsUntilItCloses) {
@@ -337,7 +337,7 @@ TEST(Transport, C73_ASilentStreamGetsComments) {
   exchange->send("data: 1\n\n");
   EXPECT_TRUE(contains(client.read_until("data: 1\n\n", 1), "data: 1"));
   exchange->finish();
-  EXPECT_TRUE(contains(client.read_until("0\r\n\r\n", 1), "0\r\n\r\n"));
+  EXPECT_TRUE(contains(client.read_until("\r\n0\r\n\r\n", 1), "\r\n0\r\n\r\n"));
 }
 
 TEST(Transport, C71_NoticesWithin200MillisecondsThatAClientHasLeft) {

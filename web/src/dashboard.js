@@ -50,8 +50,8 @@ const kPlots = [
 // What the models take on each device, as /health tells.
 function deviceBytes(health) {
   const devices = new Map();
-  for (const { name, bytes } of (health.models ?? []).flatMap((model) => model.devices ?? []))
-    devices.set(name, (devices.get(name) ?? 0) + bytes);
+  for (const { name, backend, bytes } of (health.models ?? []).flatMap((model) => model.devices ?? []))
+    devices.set(name || backend, (devices.get(name || backend) ?? 0) + bytes);
   return devices;
 }
 

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "server/errors.h"
 #include "server/net/head.h"
@@ -83,6 +84,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   // At once, whatever is under way. On the strand, or when no thread runs it any more.
   void leave() override {
     if (state_ == State::kClosed) return;
+    const auto last = std::exchange(staying_, nullptr);
     enter(State::kClosed);
     report();
     error_code ignored;
@@ -180,6 +182,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     verdict_ = {};
     begun_ = buffer_.size() > 0;
     if (!begun_) buffer_.shrink_to_fit();
+    if (!reading_) input_ = {};
     enter(State::kHead);
     begun_ ? parse() : read();
   }
@@ -188,7 +191,9 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (reading_ || state_ == State::kClosed) return;
     const size_t size = state_ == State::kBody || state_ == State::kLingering ? kLargeRead : kSmallRead;
     reading_ = true;
-    stream_.async_read_some(buffer_.prepare(size),
+    // Not into buffer_, which is parsed, emptied and moved while this read waits.
+    if (input_.size() < size) input_.resize(size);
+    stream_.async_read_some(asio::buffer(input_.data(), size),
                             [self = this->shared_from_this()](const error_code& ec, size_t n) {
                               self->reading_ = false;
                               self->on_read(ec, n);
@@ -198,7 +203,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   void on_read(const error_code& ec, size_t n) {
     if (state_ == State::kClosed) return;
     if (ec) return on_end_of_input(ec);
-    buffer_.commit(n);
+    buffer_.commit(asio::buffer_copy(buffer_.prepare(n), asio::buffer(input_.data(), n)));
     switch (state_) {
       case State::kHead:
         if (!std::exchange(begun_, true)) enter(State::kHead);
@@ -220,6 +225,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   void on_end_of_input(const error_code& ec) {
     if (state_ != State::kAnswering || ec != asio::error::eof) return leave();
     gone_ = true;
+    staying_ = this->shared_from_this();
     box_->left();
   }
 
@@ -275,10 +281,6 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (has_body && expected && body_bytes_ == 0 && same_word(*expected, "100-continue")) {
       out_ += "HTTP/1.1 100 Continue\r\n\r\n";
       write();
-    }
-    if (!has_body && !body_->is_done()) {
-      error_code ec;
-      body_->put(asio::const_buffer(), ec);
     }
     parse();
   }
@@ -446,7 +448,8 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   Shared& shared_;
   Stream stream_;
   asio::steady_timer timer_;
-  boost::beast::flat_buffer buffer_{kMostBuffered};
+  boost::beast::flat_buffer buffer_{kMostBuffered};  // what is not parsed yet
+  std::vector<char> input_;                          // of the read that is outstanding
   State state_ = State::kGreeting;
   Clock::time_point since_, arrived_, progress_;  // of the state, of the request, of writing
 
@@ -458,6 +461,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   bool begun_ = false, reading_ = false, gone_ = false;
   bool http11_ = true, keep_alive_ = false, head_only_ = false;
 
+  std::shared_ptr<Connection> staying_;  // itself, while an answer is due and no read holds it any more
   std::shared_ptr<Outbox> box_;
   std::string out_;
   size_t written_ = 0, taken_ = 0;
