@@ -19,7 +19,7 @@ class ResponseVoice : public Voice {
     std::shared_ptr<api::Service> service;
     bool scored = false;  // include names message.output_text.logprobs
     bool stream = false;
-    std::function<void(const Json& output)> keep;  // of a whole response; none: it is not stored
+    std::function<void(const Json& output)> keep = {};  // of a whole response; none: it is not stored
   };
 
   ResponseVoice(std::shared_ptr<Exchange> exchange, Headers headers, Head head);
