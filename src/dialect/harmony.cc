@@ -70,7 +70,8 @@ class HarmonyParser : public ReplyParser {
         break;
       }
       if (rest.size() > kMaxHeader + kMessage.size()) co_return false;
-      if (!co_await in_.more()) co_return false;
+      const bool more = co_await in_;
+      if (!more) co_return false;
     }
     if (text.size() > kMaxHeader || text.find(kChannel) == text.npos) {
       in_.go_to(in_.at() - text.size() - kMessage.size());
@@ -121,7 +122,8 @@ class HarmonyParser : public ReplyParser {
         co_return true;
       }
       in_.skip(text.size());
-      if (co_await in_.more()) continue;
+      const bool more = co_await in_;
+      if (more) continue;
       put(reasoning, in_.rest());
       in_.skip(in_.rest().size());
       co_return false;

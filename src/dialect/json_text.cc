@@ -80,7 +80,8 @@ Task<bool> read_json(Stream& in, const Put& put) {
     put(value);
     in.skip(value.size());
     if (scan.ended()) co_return any;
-    if (!co_await in.more()) co_return any&& scan.may_end();
+    const bool more = co_await in;
+    if (!more) co_return any&& scan.may_end();
   }
 }
 

@@ -31,7 +31,8 @@ Task<bool> read_quoted(Stream& in, char quote, const Put& put) {
         put(json_escaped(std::string_view(&c, 1)));
       }
     }
-    if (!co_await in.more()) co_return false;
+    const bool more = co_await in;
+    if (!more) co_return false;
   }
 }
 

@@ -130,7 +130,8 @@ Task<int> MarkedParser::read_to_mark(Marks marks, Kind kind) {
     put(kind, before);
     in_.skip(before.size());
     if (which >= 0) co_return which;
-    if (!co_await in_.more()) {
+    const bool more = co_await in_;
+    if (!more) {
       put(kind, in_.rest());
       in_.skip(in_.rest().size());
       co_return -1;

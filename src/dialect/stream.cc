@@ -37,7 +37,8 @@ size_t begun(std::string_view text, std::string_view mark) {
 Task<bool> accept(Stream& in, std::string_view text) {
   while (in.rest().size() < text.size()) {
     if (!text.starts_with(in.rest())) co_return false;
-    if (!co_await in.more()) co_return false;
+    const bool more = co_await in;
+    if (!more) co_return false;
   }
   if (!in.rest().starts_with(text)) co_return false;
   in.skip(text.size());
@@ -64,7 +65,8 @@ Task<bool> skip_blanks(Stream& in) {
   for (;;) {
     while (!in.rest().empty() && is_blank(in.rest().front())) in.skip(1);
     if (!in.rest().empty()) co_return true;
-    if (!co_await in.more()) co_return true;
+    const bool more = co_await in;
+    if (!more) co_return true;
   }
 }
 
@@ -77,7 +79,8 @@ Task<std::string> read_name(Stream& in) {
     name += rest.substr(0, size);
     in.skip(size);
     if (!in.rest().empty()) break;
-    if (!co_await in.more()) break;
+    const bool more = co_await in;
+    if (!more) break;
   }
   co_return name;
 }
@@ -93,7 +96,8 @@ Task<bool> read_until(Stream& in, std::string_view mark, const Put& put) {
       in.skip(mark.size());
       co_return true;
     }
-    if (!co_await in.more()) co_return false;
+    const bool more = co_await in;
+    if (!more) co_return false;
   }
 }
 

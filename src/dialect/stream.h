@@ -24,14 +24,11 @@ class Stream {
     return std::string_view(text_).substr(from, to - from);
   }
 
-  // co_await more(): waits for text; false when there is none to come.
-  struct More {
-    Stream& in;
-    bool await_ready() const noexcept { return in.ended_; }
-    void await_suspend(std::coroutine_handle<> reader) noexcept { in.reader_ = reader; }
-    bool await_resume() const noexcept { return !in.ended_; }
-  };
-  More more() { return {*this}; }
+  // const bool more = co_await stream; waits for text; false when there is none to come. It must stand so:
+  // gcc 12 lays out the frame of a coroutine wrongly that awaits what is no temporary inside a condition.
+  bool await_ready() const noexcept { return ended_; }
+  void await_suspend(std::coroutine_handle<> reader) noexcept { reader_ = reader; }
+  bool await_resume() const noexcept { return !ended_; }
 
  private:
   void resume();
