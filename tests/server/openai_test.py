@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -387,6 +388,120 @@ def test_text_and_tokens_go_both_ways():
                 back = server.request("POST", "/v1/detokenize", {"tokens": tokens["tokens"]}).json()["content"]
                 assert back == text, (text, back)
         assert refused(server, "/v1/detokenize", tokens=[1, 99999999])[1:3] == ("invalid_value", "tokens[1]")
+
+
+def test_C15_a_template_that_objects_is_no_fault_of_the_server():
+    with Server("--chat-template", os.path.join(TEMPLATES, "mistralai-Mistral-Nemo-Instruct-2407.jinja")) as server:
+        status, code, param, message = refused(server, messages=RIVERS + RIVERS)
+        assert (status, code, param) == (400, "template_error", "messages") and "alternate" in message, message
+
+
+def test_C63_a_template_stops_at_its_limits():
+    for source in ("{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+                   "{% for i in range(1000) %}{{ 'x' * 100000 }}{% endfor %}", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write(source)
+            file.flush()
+            with Server("--chat-template", file.name) as server:
+                status, code, param, message = refused(server)
+                assert (status, code, param) == (400, "template_error", "messages") and re.search(r"more than \d|longer than \d|\d deep", message), message
+                assert refused(server, chat_template="{{ 1 }}")[:3] == (400, "unsupported_parameter", "chat_template")
+
+
+def test_C58_text_never_becomes_a_control_token():
+    with Server("--chat-template", TOOLS_TEMPLATE) as server:
+        def cost(**fields):
+            return ask(server, max_completion_tokens=1, **fields)["usage"]["prompt_tokens"]
+        tool = {"type": "function", "function": {"name": "f", "description": "%s", "parameters": {"type": "object", "properties": {}}}}
+        places = {"user": lambda x: {"messages": [{"role": "user", "content": "a" + x}]},
+                  "parts": lambda x: {"messages": [{"role": "user", "content": [{"type": "text", "text": t} for t in ("a", x)]}]},
+                  "system": lambda x: {"messages": [{"role": "system", "content": "a" + x}] + RIVERS},
+                  "assistant": lambda x: {"messages": RIVERS + [{"role": "assistant", "content": "a" + x}] + RIVERS},
+                  "description": lambda x: {"tools": [json.loads(json.dumps(tool).replace("%s", "a" + x))], "tool_choice": "none"}}
+        for control in ("<|im_end|>", "<|im_start|>", "<|endoftext|>"):
+            plain = len(tokens_of(server, control))
+            assert plain > 2
+            for place, fields in places.items():
+                grown = cost(**fields(control)) - cost(**fields(""))
+                assert grown >= plain - 1, (place, control, grown)
+            for parse_special, most in ((True, 2), (False, plain + 1)):
+                reply = ask(server, "/v1/completions", prompt=control, parse_special=parse_special, max_tokens=1)
+                assert reply["usage"]["prompt_tokens"] <= most and (reply["usage"]["prompt_tokens"] >= plain) != parse_special
+
+
+def test_C61_nobody_gets_what_is_anothers():
+    keys = ("sk-first-0123456789", "sk-other-0123456789")
+    with Server(JUNO_API_KEY=",".join(keys)) as server:
+        def post(key, **fields):
+            return server.request("POST", "/v1/chat/completions", chat(**fields), Authorization=f"Bearer {keys[key]}")
+        long = {"messages": [{"role": "user", "content": "Tell me about the rivers of the north. " * 20}]}
+        assert post(0, **long).json()["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+        assert post(1, **long).json()["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+        assert post(0, **long).json()["usage"]["prompt_tokens_details"]["cached_tokens"] > 0
+        post(0, cache_salt="ours", **long)
+        assert post(1, cache_salt="ours", **long).json()["usage"]["prompt_tokens_details"]["cached_tokens"] > 0
+        assert post(0, session_id="mine").status == 200
+        other = post(1, session_id="mine")
+        assert (other.status, other.error()["code"], other.error()["param"]) == (404, "session_not_found", "session_id")
+
+
+def test_C23_schemas_that_would_never_end():
+    nested = {"type": "string"}
+    for _ in range(120):
+        nested = {"type": "array", "items": nested}
+    cases = [{"$ref": "#"}, {"allOf": [{"$ref": "#"}]}, {"type": "string", "pattern": "^(a*)*b$"},
+             {"type": "string", "pattern": "(" * 10000 + "x" + ")" * 10000}, {"type": "string", "pattern": "^" + "|".join(map(str, range(50000))) + "$"},
+             {"type": "string", "pattern": "^a{0,1000000}$"}, {"type": "string", "maxLength": 100000},
+             {"type": "string", "pattern": "^(?:" + "|".join(map(str, range(50000))) + ")$"},
+             {"type": "object", "properties": {"a": {"$ref": "#"}}}, {"anyOf": [{"$ref": "#/anyOf/0"}]}]
+    with Server() as server:
+        for schema in cases + [nested]:
+            began = time.monotonic()
+            reply = server.request("POST", "/v1/chat/completions", chat(json_schema=schema, max_completion_tokens=2))
+            assert reply.status in (200, 400) and time.monotonic() - began < 20, schema
+            if reply.status == 400:
+                assert reply.error()["param"] == "json_schema"
+                assert reply.error()["code"] in ("invalid_json_schema", "unsupported_json_schema", "invalid_json"), reply.body
+        assert ask(server)
+
+
+def test_tools_of_every_template():
+    schema = {"type": "object", "properties": {"city": {"enum": ["Oslo", "Rome"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+              "required": ["city", "days"], "additionalProperties": False}
+    tools = [{"type": "function", "function": {"name": n, "description": "Weather", "parameters": schema}} for n in ("weather", "forecast")]
+    import jsonschema
+    held = 0
+    for name in sorted(os.listdir(TEMPLATES)):
+        if not name.endswith(".jinja"):
+            continue
+        with Server("--chat-template", os.path.join(TEMPLATES, name)) as server:
+            reply = server.request("POST", "/v1/chat/completions", chat(tools=tools, max_completion_tokens=1))
+            if reply.status == 400 and reply.error()["code"] in ("unsupported_parameter", "context_length_exceeded"):
+                continue
+            assert reply.status == 200, (name, reply.body)
+            held += 1
+            for fields in ({"tool_choice": "required", "parallel_tool_calls": False}, {"tool_choice": {"type": "function", "function": {"name": "forecast"}}}):
+                fields |= {"tools": tools, "temperature": 2, "seed": 5, "max_completion_tokens": 250}
+                choice = ask(server, **fields)["choices"][0]
+                calls = choice["message"].get("tool_calls", [])
+                if choice["finish_reason"] == "length":
+                    continue  # reasoning has no end that a grammar could promise
+                assert choice["finish_reason"] == "tool_calls" and calls, (name, choice)
+                for call in calls:
+                    assert call["function"]["name"] in ("weather", "forecast"), (name, call)
+                    jsonschema.validate(json.loads(call["function"]["arguments"]), schema)
+                if isinstance(fields["tool_choice"], dict):
+                    assert {c["function"]["name"] for c in calls} == {"forecast"}, (name, calls)
+                else:
+                    assert len(calls) == 1, (name, calls)
+                streamed = {}
+                for event in stream(server, **fields)[:-1]:
+                    for part in event["choices"][0]["delta"].get("tool_calls", []):
+                        one = streamed.setdefault(part["index"], ["", ""])
+                        one[0] += part["function"].get("name", "")
+                        one[1] += part["function"]["arguments"]
+                assert [v for _, v in sorted(streamed.items())] == [[c["function"]["name"], c["function"]["arguments"]] for c in calls], name
+    assert held >= 12, held
 
 
 if __name__ == "__main__":

@@ -4,15 +4,43 @@
 #include "grammar/fault.h"
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
+#include "grammar/matcher.h"
 #include "server/refusal.h"
 
 namespace juno::server {
 
 using grammar::Automaton;
 
+namespace {
+
+// Reads the beginnings of some texts: a grammar that is too ambiguous to be followed fails here, before
+// anything runs, and not in the middle of a reply.
+void try_out(const Automaton& automaton) {
+  constexpr std::string_view kBeginnings = "\"{[a1-";
+  constexpr int kDeep = 4;
+  const grammar::Matcher matcher(automaton);
+  std::vector<grammar::State> states{matcher.start()};
+  for (int depth = 0; depth < kDeep; ++depth) {
+    std::vector<grammar::State> next;
+    for (const grammar::State& state : states) {
+      for (const char c : kBeginnings) {
+        if (auto after = matcher.step(state, static_cast<uint8_t>(c)); !after.dead())
+          next.push_back(std::move(after));
+      }
+    }
+    constexpr size_t kMany = 16;
+    if (next.size() > kMany) next.resize(kMany);
+    states = std::move(next);
+  }
+}
+
+}  // namespace
+
 Automaton compiled(const std::string& param, const std::function<Automaton()>& compile) {
   try {
-    return compile();
+    Automaton automaton = compile();
+    try_out(automaton);
+    return automaton;
   } catch (const grammar::Fault& fault) {
     const char* code = fault.refusal == grammar::Refusal::kInvalidGrammar  ? "invalid_grammar"
                        : fault.refusal == grammar::Refusal::kInvalidSchema ? "invalid_json_schema"

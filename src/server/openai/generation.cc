@@ -45,6 +45,8 @@ Refusal refusal_of(const Error& error) {
       return Refusal(503, kServerError, "server_overloaded", {}, error.message);
     case Code::kDevice:
       return Refusal(503, kServerError, "server_overloaded", {}, error.message);
+    case Code::kBadData:  // a grammar that turned out to be too ambiguous
+      return bad("unsupported_json_schema", {}, error.message);
     case Code::kInterrupted:
       return Refusal(503, kServerError, "shutting_down", {}, "the server is shutting down");
     default:
