@@ -34,7 +34,8 @@ class Reply : public Voice {
       : exchange_(std::move(exchange)), headers_(std::move(headers)), model_(std::move(model)) {}
 
   void pieces(int, std::vector<Piece> pieces, std::vector<api::TokenScore>) override {
-    for (const Piece& piece : pieces) (piece.kind == Piece::Kind::kReasoning ? reasoning_ : text_) += piece.text;
+    for (const Piece& piece : pieces)
+      (piece.kind == Piece::Kind::kReasoning ? reasoning_ : text_) += piece.text;
   }
   void choice_end(int, const Ending& ending) override { reason_ = ending.reason; }
   void end(const Usage& usage) override {
@@ -100,7 +101,7 @@ void run_inference(App& app, const std::shared_ptr<Exchange>& exchange) {
   plan.works[0].max_tokens = values.integer("max_tokens").value_or(-1);
   if (values.has("prompt")) {
     CompletionPrompt prompt = read_prompts(values, "prompt", *plan.service, true)[0];
-    check_length(*plan.service, static_cast<int64_t>(prompt.ids.size()), prompt.param);
+    check_length(*plan.service, static_cast<int64_t>(prompt.ids.size()), prompt.param, 1);
     plan.works[0].prompt = std::move(prompt.ids);
   } else {
     Conversation conversation;
@@ -114,19 +115,22 @@ void run_inference(App& app, const std::shared_ptr<Exchange>& exchange) {
 }  // namespace
 
 const Fields& inference_fields() {
-  static const Fields fields = all(
-      {{optional("model", text(1), "the only model", "a name from GET /v1/models"),
-        optional("prompt", text(), "messages", "the text that is continued; texts of control tokens become these"),
-        optional("max_tokens", integer(1, kMaxTokens), "what the context leaves", "an upper bound"),
-        alias("priority", "x_juno_priority", words({"HIGH", "NORMAL", "LOW"}), "the same as x_juno_priority")},
-       [] {
-         Fields messages = picked(chat_fields(), {"messages"});
-         messages[0].required = false;
-         messages[0].fallback = "prompt";
-         return messages;
-       }(),
-       sampling_fields(), picked(token_fields(), {"seed", "stop"}),
-       picked(identity_fields(), {"session_id", "x_juno_session_id", "cache_salt", "x_juno_priority"})});
+  static const Fields fields =
+      all({{optional("model", text(1), "the only model", "a name from GET /v1/models"),
+            optional("prompt", text(), "messages",
+                     "the text that is continued; texts of control tokens become these"),
+            optional("max_tokens", integer(1, kMaxTokens), "what the context leaves", "an upper bound"),
+            alias("priority", "x_juno_priority", words({"HIGH", "NORMAL", "LOW"}),
+                  "the same as x_juno_priority")},
+           [] {
+             Fields messages = picked(chat_fields(), {"messages"});
+             messages[0].required = false;
+             messages[0].fallback = "prompt";
+             return messages;
+           }(),
+           sampling_fields(),
+           picked(token_fields(), {"seed", "stop"}),
+           picked(identity_fields(), {"session_id", "x_juno_session_id", "cache_salt", "x_juno_priority"})});
   return fields;
 }
 

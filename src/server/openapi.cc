@@ -168,8 +168,7 @@ Json operation_of(const Described& route, const std::string& path) {
   }
   Json& replies = out["responses"];
   const bool json = std::string_view(route.type) == "application/json";
-  replies["200"] =
-      reply_of("Done.", route.type, json ? Json{{"type", "object"}} : Json{{"type", "string"}});
+  replies["200"] = reply_of("Done.", route.type, json ? Json{{"type", "object"}} : Json{{"type", "string"}});
   if (route.streams) replies["200"]["content"]["text/event-stream"] = {{"schema", {{"type", "string"}}}};
   const bool open = path == "/health";
   for (const Status& status : kStatuses)
@@ -243,7 +242,8 @@ Json openapi_json() {
                 {"version", kVersion},
                 {"summary", "Language models behind the APIs of OpenAI and Anthropic"},
                 {"license", {{"name", "Apache-2.0"}, {"identifier", "Apache-2.0"}}}}}};
-  out["security"] = Json::array({Json{{"bearer", Json::array()}}, Json{{"key", Json::array()}}, Json::object()});
+  out["security"] =
+      Json::array({Json{{"bearer", Json::array()}}, Json{{"key", Json::array()}}, Json::object()});
   for (const Described& route : described_routes()) {
     std::string path = route.path;
     if (const size_t star = path.find("*}"); star != path.npos) path.erase(star, 1);

@@ -21,7 +21,8 @@ std::set<std::string> served() {
 }
 
 // Each schema below `value`, with where it stands.
-void walk(const Json& value, const std::string& at, const std::function<void(const Json&, std::string)>& see) {
+void walk(const Json& value, const std::string& at,
+          const std::function<void(const Json&, std::string)>& see) {
   see(value, at);
   if (!value.is_structured()) return;
   for (const auto& [key, item] : value.items()) walk(item, at + "/" + key, see);

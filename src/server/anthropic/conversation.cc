@@ -31,7 +31,8 @@ class Turns {
 
  private:
   void fault(const std::string& name, const std::string& why) {
-    check_.fault(Step::kContradictions, "invalid_value", at_ + name, fmt::format("'{}{}' {}", at_, name, why));
+    check_.fault(Step::kContradictions, "invalid_value", at_ + name,
+                 fmt::format("'{}{}' {}", at_, name, why));
   }
 
   void block(const Json& block, const std::string& role) {
@@ -103,10 +104,9 @@ class Writer {
       if (block["type"] == "text") add_line(text, block["text"]);
       else if (block["type"] == "thinking") add_line(reasoning, block["thinking"]);
       else
-        calls.push_back(
-            {{"id", block["id"]},
-             {"type", "function"},
-             {"function", {{"name", block["name"]}, {"arguments", to_text(block["input"])}}}});
+        calls.push_back({{"id", block["id"]},
+                         {"type", "function"},
+                         {"function", {{"name", block["name"]}, {"arguments", to_text(block["input"])}}}});
     }
     say("assistant", std::move(text));
     Json& message = messages_.back();
@@ -129,7 +129,10 @@ void set_effort(const Values& values, Conversation& conversation) {
   if (conversation.effort && kind != "disabled") return;
   conversation.effort_param = "thinking";
   const auto budget = kind == "enabled" ? (*thinking)["budget_tokens"].get<int64_t>() : 4096;
-  conversation.effort = kind == "disabled" ? "none" : budget < 4096 ? "low" : budget < 16384 ? "medium" : "high";
+  conversation.effort = kind == "disabled" ? "none"
+                        : budget < 4096    ? "low"
+                        : budget < 16384   ? "medium"
+                                           : "high";
 }
 
 }  // namespace

@@ -19,11 +19,17 @@ const char* type_of(int status) {
   }
 }
 
+// There is no param beside the message, so it must name the field.
+std::string message_of(const Refusal& why) {
+  const bool named = !why.param || why.message.find(*why.param) != std::string::npos;
+  return named ? why.message : "'" + *why.param + "': " + why.message;
+}
+
 }  // namespace
 
 Json anthropic_error(const Refusal& why, const HttpRequest& request) {
   return {{"type", "error"},
-          {"error", {{"type", type_of(why.status)}, {"message", why.message}}},
+          {"error", {{"type", type_of(why.status)}, {"message", message_of(why)}}},
           {"request_id", request.id}};
 }
 

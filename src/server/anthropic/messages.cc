@@ -77,9 +77,8 @@ class Reply : public Voice {
     close();
   }
   void end(const Usage& usage) override {
-    const Json message =
-        head_.message(std::move(content_), stop_reason(ending_, usage, head_.max_tokens),
-                      ending_.stop ? Json(*ending_.stop) : Json(), usage_object(usage));
+    const Json message = head_.message(std::move(content_), stop_reason(ending_, usage, head_.max_tokens),
+                                       ending_.stop ? Json(*ending_.stop) : Json(), usage_object(usage));
     exchange_->reply({.body = to_text(message), .headers = std::move(headers_)});
   }
   void fail(const Refusal& why) override { exchange_->reply(anthropic_reply(why, exchange_->request())); }
@@ -189,7 +188,8 @@ Json chat_form(const Values& values) {
   const Json* choice = values.find("tool_choice");
   if (!choice) return out;
   const std::string kind = (*choice)["type"];
-  if (kind == "tool") out["tool_choice"] = {{"type", "function"}, {"function", {{"name", (*choice)["name"]}}}};
+  if (kind == "tool")
+    out["tool_choice"] = {{"type", "function"}, {"function", {{"name", (*choice)["name"]}}}};
   else out["tool_choice"] = kind == "any" ? "required" : kind;
   return out;
 }
@@ -221,7 +221,8 @@ void set_turns(Plan& plan, const Values& values) {
   if (const Json* tools = chat("tools")) conversation.tools = *tools;
   const Json* schema = schema_of(values);
   if (schema)
-    conversation.format = {{"type", "json_schema"}, {"json_schema", {{"name", "reply"}, {"schema", *schema}}}};
+    conversation.format = {{"type", "json_schema"},
+                           {"json_schema", {{"name", "reply"}, {"schema", *schema}}}};
   set_prompt(plan, conversation, held_by(schema), "tools");
 }
 
@@ -257,8 +258,8 @@ void run_count(App& app, const std::shared_ptr<Exchange>& exchange) {
   plan.service = find_model(app, body.values.text("model"));
   plan.works.emplace_back();
   set_turns(plan, body.values);
-  exchange->reply({.body = to_text({{"input_tokens", plan.works[0].prompt.size()}}),
-                   .headers = std::move(body.headers)});
+  exchange->reply(
+      {.body = to_text({{"input_tokens", plan.works[0].prompt.size()}}), .headers = std::move(body.headers)});
 }
 
 }  // namespace

@@ -19,9 +19,8 @@ Fields text_block() {
 }
 
 Forms texts() {
-  const Fields part = {
-      deciding(required("type", words({"text"}, {"image", "document", "search_result", "tool_reference"}),
-                        "text"))};
+  const Fields part = {deciding(
+      required("type", words({"text"}, {"image", "document", "search_result", "tool_reference"}), "text"))};
   return either(text(), list(variants(part, "type", {{"text", text_block()}}), 1));
 }
 
@@ -34,8 +33,8 @@ Forms blocks() {
                       "mcp_tool_use", "mcp_tool_result", "container_upload"}),
                "text, tool_use and thinking of the assistant, text and tool_result of the user"))};
   const Fields tool_use = {required("id", text(1), "what the result names"),
-                           required("name", text(1), "the tool"),
-                           required("input", map(), "the arguments"), cache_control(), unsupported("caller")};
+                           required("name", text(1), "the tool"), required("input", map(), "the arguments"),
+                           cache_control(), unsupported("caller")};
   const Fields tool_result = {
       required("tool_use_id", text(1), "the id of an earlier call"),
       optional("content", texts(), "empty", "what the tool gave"),
@@ -104,8 +103,7 @@ Forms output_config() {
                 "given to a template that reads it"),
        optional("format",
                 variants(kind, "type",
-                         {{"json_schema",
-                           {required("schema", schema_forms(), "the reply is held to it")}}}),
+                         {{"json_schema", {required("schema", schema_forms(), "the reply is held to it")}}}),
                 "none", "a reply that ends with end_turn parses and fits")});
 }
 
@@ -149,10 +147,10 @@ Fields reply_fields() {
 }  // namespace
 
 const Fields& message_fields() {
-  static const Fields fields = all(
-      {model_fields(), prompt_fields(), reply_fields(), picked(sampling_fields(), {"top_p", "top_k", "min_p"}),
-       picked(token_fields(), {"seed"}),
-       picked(identity_fields(), {"session_id", "x_juno_session_id", "cache_salt", "x_juno_priority"})});
+  static const Fields fields =
+      all({model_fields(), prompt_fields(), reply_fields(),
+           picked(sampling_fields(), {"top_p", "top_k", "min_p"}), picked(token_fields(), {"seed"}),
+           picked(identity_fields(), {"session_id", "x_juno_session_id", "cache_salt", "x_juno_priority"})});
   return fields;
 }
 

@@ -42,9 +42,7 @@ class Writer {
   Json take() { return std::move(messages_); }
 
  private:
-  void message(const Json& item) {
-    open(item["role"], joined_text(item["content"]));
-  }
+  void message(const Json& item) { open(item["role"], joined_text(item["content"])); }
 
   void open(const std::string& role, std::string text) {
     Json message = {{"role", role}, {"content", std::move(text)}};
@@ -76,7 +74,8 @@ class Writer {
   void reasoning(const Json& item) {
     const Json* content = present(item, "content");
     const Json& texts = content && !content->empty() ? *content : item["summary"];
-    for (const Json& text : texts) thought_ += (thought_.empty() ? "" : "\n") + text["text"].get<std::string>();
+    for (const Json& text : texts)
+      thought_ += (thought_.empty() ? "" : "\n") + text["text"].get<std::string>();
   }
 
   Json messages_;

@@ -10,10 +10,9 @@ Field state() {
 }
 
 Forms parts() {
-  const Fields kind = {
-      deciding(required("type", words({"input_text", "output_text", "refusal"},
-                                      {"input_image", "input_file", "input_audio"}),
-                        "what it is"))};
+  const Fields kind = {deciding(required(
+      "type", words({"input_text", "output_text", "refusal"}, {"input_image", "input_file", "input_audio"}),
+      "what it is"))};
   const Fields output = {required("text", text(), "the text"),
                          no_op("annotations", list({}), {Json::array()}, "none are taken"),
                          optional("logprobs", list({}), "none", "of an earlier reply; not looked at")};
@@ -32,21 +31,38 @@ Forms texts_of(const char* kind, const char* about) {
 Forms items() {
   const Fields kind = {deciding(optional(
       "type",
-      words({"message", "function_call", "function_call_output", "reasoning"},
-            {"item_reference", "file_search_call", "computer_call", "computer_call_output", "web_search_call",
-             "image_generation_call", "code_interpreter_call", "local_shell_call", "local_shell_call_output",
-             "shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output",
-             "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "mcp_call", "compaction",
-             "custom_tool_call", "custom_tool_call_output"}),
+      words({"message", "function_call", "function_call_output", "reasoning"}, {"item_reference",
+                                                                                "file_search_call",
+                                                                                "computer_call",
+                                                                                "computer_call_output",
+                                                                                "web_search_call",
+                                                                                "image_generation_call",
+                                                                                "code_interpreter_call",
+                                                                                "local_shell_call",
+                                                                                "local_shell_call_output",
+                                                                                "shell_call",
+                                                                                "shell_call_output",
+                                                                                "apply_patch_call",
+                                                                                "apply_patch_call_output",
+                                                                                "mcp_list_tools",
+                                                                                "mcp_approval_request",
+                                                                                "mcp_approval_response",
+                                                                                "mcp_call",
+                                                                                "compaction",
+                                                                                "custom_tool_call",
+                                                                                "custom_tool_call_output"}),
       "message", "what it is"))};
   const Field id = optional("id", text(), "none", "of an earlier reply");
   const Fields message = {required("role", words({"user", "assistant", "system", "developer"}), "who speaks"),
-                          required("content", either(text(), parts()), "parts are joined with a newline"),
-                          id, state(), unsupported("phase")};
+                          required("content", either(text(), parts()), "parts are joined with a newline"), id,
+                          state(), unsupported("phase")};
   const Fields call = {required("call_id", text(1), "what its output names"),
                        required("name", text(1), "the tool"),
-                       required("arguments", text(), "any text; JSON is usual"), id, state(),
-                       unsupported("namespace"), unsupported("caller")};
+                       required("arguments", text(), "any text; JSON is usual"),
+                       id,
+                       state(),
+                       unsupported("namespace"),
+                       unsupported("caller")};
   const Fields output = {required("call_id", text(1), "that of an earlier call"),
                          required("output", either(text(), parts()), "what the tool gave"), id, state()};
   const Fields reasoning = {
@@ -68,12 +84,12 @@ Forms tools() {
 }
 
 Forms tool_choice() {
-  const Fields kind = {deciding(
-      required("type",
-               words({"function"},
-                     {"allowed_tools", "custom", "file_search", "web_search_preview", "computer_use_preview",
-                      "code_interpreter", "image_generation", "mcp", "shell", "apply_patch"}),
-               "function"))};
+  const Fields kind = {
+      deciding(required("type",
+                        words({"function"}, {"allowed_tools", "custom", "file_search", "web_search_preview",
+                                             "computer_use_preview", "code_interpreter", "image_generation",
+                                             "mcp", "shell", "apply_patch"}),
+                        "function"))};
   return either(words({"none", "auto", "required"}),
                 variants(kind, "type", {{"function", {required("name", text(1), "one of tools")}}}));
 }
@@ -119,18 +135,19 @@ Fields honoured() {
                                 "the model's", "given to a template that reads it"),
                        unsupported("summary"), unsupported("generate_summary")}),
                "the model's", "none switches thinking off"),
-      optional("include",
-               list(words({"message.output_text.logprobs"},
-                          {"file_search_call.results", "web_search_call.results",
-                           "web_search_call.action.sources", "message.input_image.image_url",
-                           "computer_call_output.output.image_url", "code_interpreter_call.outputs",
-                           "reasoning.encrypted_content"})),
-               "[]", "message.output_text.logprobs adds these"),
+      optional(
+          "include",
+          list(words({"message.output_text.logprobs"},
+                     {"file_search_call.results", "web_search_call.results", "web_search_call.action.sources",
+                      "message.input_image.image_url", "computer_call_output.output.image_url",
+                      "code_interpreter_call.outputs", "reasoning.encrypted_content"})),
+          "[]", "message.output_text.logprobs adds these"),
       optional("top_logprobs", integer(0, 20), "0",
                "that many, most probable first; needs include to name message.output_text.logprobs"),
       optional("stream", boolean(), "false", "typed events with sequence_number"),
-      optional("stream_options", object({no_op("include_obfuscation", boolean(), {false}, "nothing is padded")}),
-               "none", "only with stream"),
+      optional("stream_options",
+               object({no_op("include_obfuscation", boolean(), {false}, "nothing is padded")}), "none",
+               "only with stream"),
       optional("metadata", metadata(), "{}", "returned with the response"),
   };
 }

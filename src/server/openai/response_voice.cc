@@ -56,8 +56,8 @@ void ResponseVoice::fail(const Refusal& why) {
   if (!events_ || !events_->opened()) return exchange_->reply(openai_reply(why));
   head_.response["status"] = "failed";
   head_.response["output"] = output_;
-  head_.response["error"] = {
-      {"code", why.status == 429 ? "rate_limit_exceeded" : "server_error"}, {"message", why.message}};
+  head_.response["error"] = {{"code", why.status == 429 ? "rate_limit_exceeded" : "server_error"},
+                             {"message", why.message}};
   send("response.failed", {{"response", head_.response}});
   exchange_->abort();
 }
@@ -76,8 +76,7 @@ void ResponseVoice::open(const Piece& piece) {
   else id_ = make_id("fc_"), call_id_ = make_call_id(), name_ = piece.text;
   send("response.output_item.added",
        {{"output_index", output_.size()}, {"item", item("in_progress", false)}});
-  if (piece.kind != Piece::Kind::kCall)
-    send_here("response.content_part.added", {{"part", part()}}, true);
+  if (piece.kind != Piece::Kind::kCall) send_here("response.content_part.added", {{"part", part()}}, true);
 }
 
 void ResponseVoice::add(const std::string& text, const std::vector<api::TokenScore>& scores) {
@@ -97,8 +96,7 @@ void ResponseVoice::close(const char* status) {
     send_here("response.output_text.done", {{"text", text_}, {"logprobs", scores_of(scores_)}}, true);
   else if (kind_ == Piece::Kind::kReasoning)
     send_here("response.reasoning_text.done", {{"text", text_}}, true);
-  else
-    send_here("response.function_call_arguments.done", {{"name", name_}, {"arguments", text_}}, false);
+  else send_here("response.function_call_arguments.done", {{"name", name_}, {"arguments", text_}}, false);
   if (kind_ != Piece::Kind::kCall) send_here("response.content_part.done", {{"part", part()}}, true);
   Json whole = item(status, true);
   send("response.output_item.done", {{"output_index", output_.size()}, {"item", whole}});
@@ -118,9 +116,13 @@ Json ResponseVoice::part() const {
 Json ResponseVoice::item(const char* status, bool whole) const {
   const Json content = whole ? Json::array({part()}) : Json::array();
   if (kind_ == Piece::Kind::kContent)
-    return {{"id", id_}, {"type", "message"}, {"status", status}, {"role", "assistant"}, {"content", content}};
+    return {
+        {"id", id_}, {"type", "message"}, {"status", status}, {"role", "assistant"}, {"content", content}};
   if (kind_ == Piece::Kind::kReasoning)
-    return {{"id", id_}, {"type", "reasoning"}, {"summary", Json::array()}, {"content", content},
+    return {{"id", id_},
+            {"type", "reasoning"},
+            {"summary", Json::array()},
+            {"content", content},
             {"status", status}};
   return {{"id", id_},           {"type", "function_call"}, {"status", status},
           {"call_id", call_id_}, {"name", name_},           {"arguments", text_}};

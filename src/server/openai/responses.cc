@@ -63,9 +63,9 @@ const Json* inside(const Json* object, const char* name) {
 std::unique_ptr<grammar::Automaton> held_by(const Json* format) {
   if (!format || (*format)["type"] == "text") return nullptr;
   const bool any = (*format)["type"] == "json_object";
-  return std::make_unique<grammar::Automaton>(any
-                                                  ? compile_schema({{"type", "object"}}, "text.format")
-                                                  : compile_schema((*format)["schema"], "text.format.schema"));
+  return std::make_unique<grammar::Automaton>(
+      any ? compile_schema({{"type", "object"}}, "text.format")
+          : compile_schema((*format)["schema"], "text.format.schema"));
 }
 
 // text.format as chat completions say it, for templates that read it.
@@ -148,10 +148,10 @@ void set_conversation(Plan& plan, const Values& values, Json messages) {
 }
 
 void run_responses(App& app, const std::shared_ptr<Exchange>& exchange) {
-  Body body = read_body(app, *exchange, response_fields(),
-                        [&](const Json& json, const Values& values, Check& check) {
-                          check_response(app, json, values, check);
-                        });
+  Body body =
+      read_body(app, *exchange, response_fields(), [&](const Json& json, const Values& values, Check& check) {
+        check_response(app, json, values, check);
+      });
   const Values& values = body.values;
   log_user(values, *exchange);
   Plan plan;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields that several routes have.
-#include "server/openai/tables.h"
-
 #include <algorithm>
+
+#include "server/openai/tables.h"
 
 namespace juno::server {
 
