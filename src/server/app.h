@@ -5,6 +5,7 @@
 
 #include "server/http.h"
 #include "server/metrics.h"
+#include "server/response_store.h"
 
 namespace juno::api {
 class Models;
@@ -17,6 +18,7 @@ struct App {
   Metrics& metrics;
   bool warn_unknown = false;     // --unknown-fields warn: serve, and say what was ignored
   bool store_responses = false;  // --store-responses
+  ResponseStore responses = {};
 };
 
 // What answers a route. Runs on a thread that may wait, unless its line in routes.cc says quick.

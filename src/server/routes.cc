@@ -3,7 +3,10 @@
 
 #include <optional>
 
+#include "server/anthropic/routes.h"
+#include "server/inference.h"
 #include "server/openai/routes.h"
+#include "server/openapi.h"
 #include "server/own_routes.h"
 #include "server/page.h"
 
@@ -26,6 +29,7 @@ constexpr Line kRoutes[] = {
     {"GET", "/health", health, kOpen | kQuick},
     {"GET", "/metrics", metrics, kQuick},
     {"GET", "/props", props, kQuick},
+    {"GET", "/openapi.json", openapi, kQuick},
     {"GET", "/v1/sessions", list_sessions},
     {"DELETE", "/v1/sessions/{id}", end_session},
     {"POST", "/v1/chat/completions", chat_completions},
@@ -33,6 +37,11 @@ constexpr Line kRoutes[] = {
     {"POST", "/v1/embeddings", embeddings},
     {"GET", "/v1/models", list_models},
     {"GET", "/v1/models/{id*}", one_model},
+    {"POST", "/v1/responses", responses},
+    {"POST", "/v1/messages", messages},
+    {"POST", "/v1/messages/count_tokens", count_tokens},
+    {"POST", "/v1/inference", inference},
+    {"POST", "/v1/inference/stream", inference_stream},
     {"POST", "/v1/tokenize", tokenize},
     {"POST", "/v1/detokenize", detokenize},
     {"POST", "/v1/apply-template", apply_template},

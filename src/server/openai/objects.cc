@@ -47,6 +47,11 @@ Json scores_json(const tokenizer::Tokenizer& tokenizer, const std::vector<api::T
   return out;
 }
 
+bool begins(const dialect::Piece& piece, const std::optional<dialect::Piece::Kind>& open) {
+  using Kind = dialect::Piece::Kind;
+  return piece.kind == Kind::kCall || (piece.kind != Kind::kArguments && open != piece.kind);
+}
+
 void Spoken::add(std::vector<dialect::Piece> pieces, std::vector<api::TokenScore> more) {
   std::ranges::move(more, std::back_inserter(scores));
   for (dialect::Piece& piece : pieces) {

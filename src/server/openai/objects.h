@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pieces of replies that several routes have.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ std::string token_text(const tokenizer::Tokenizer& tokenizer, int32_t id);
 
 // As chat completions list them: [{token, logprob, bytes, top_logprobs}].
 Json scores_json(const tokenizer::Tokenizer& tokenizer, const std::vector<api::TokenScore>& scores);
+
+// Whether a piece begins an item of its own after pieces of the kind `open`, if any.
+bool begins(const dialect::Piece& piece, const std::optional<dialect::Piece::Kind>& open);
 
 // A call as it grows from pieces.
 struct Call {

@@ -43,9 +43,11 @@ void log_user(const Values& values, Exchange& exchange);
 std::unique_ptr<grammar::Automaton> read_constraint(const Values& values);
 
 // Tools of a request: `list` and `choice` in the form of chat completions, which outlive what is returned;
-// param: the path of the list. Compiles each tool's parameters. Null without tools.
+// param: the path of the list, schema: that of the parameters in each. Compiles each tool's parameters. Null
+// without tools.
 std::shared_ptr<dialect::ToolUse> read_tools(const Json* list, const Json* choice, bool parallel,
-                                             const std::string& param);
+                                             const std::string& param,
+                                             std::string_view schema = "function.parameters");
 
 // Renders the conversation and completes the plan, which has service, works[0] and use: dialect, prompt,
 // markers and what holds the reply. tools_param: the path of the tools, for templates that know none.

@@ -8,6 +8,7 @@ namespace juno::server {
 void chat_completions(App& app, const std::shared_ptr<Exchange>& exchange);
 void completions(App& app, const std::shared_ptr<Exchange>& exchange);
 void embeddings(App& app, const std::shared_ptr<Exchange>& exchange);
+void responses(App& app, const std::shared_ptr<Exchange>& exchange);
 void list_models(App& app, const std::shared_ptr<Exchange>& exchange);
 void one_model(App& app, const std::shared_ptr<Exchange>& exchange);
 void tokenize(App& app, const std::shared_ptr<Exchange>& exchange);

@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields that several routes have.
+#include <algorithm>
+
 #include "server/openai/tables.h"
 
 namespace juno::server {
+
+Fields all(std::initializer_list<Fields> groups) {
+  Fields out;
+  for (const Fields& group : groups) out = joined(std::move(out), group);
+  return out;
+}
+
+Fields picked(const Fields& fields, std::initializer_list<std::string_view> names) {
+  Fields out;
+  for (const Field& field : fields)
+    if (std::ranges::find(names, field.name) != names.end()) out.push_back(field);
+  return out;
+}
 
 const Fields& model_fields() {
   static const Fields fields = {

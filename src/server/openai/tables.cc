@@ -4,12 +4,6 @@
 namespace juno::server {
 namespace {
 
-Fields all(std::initializer_list<Fields> groups) {
-  Fields out;
-  for (const Fields& group : groups) out = joined(std::move(out), group);
-  return out;
-}
-
 Fields one_call() {
   return {
       required("id", text(1), "what the tool's message names"),

@@ -17,10 +17,13 @@ Forms schema_forms();             // a JSON Schema
 Forms stream_options_forms();
 Fields tool_function_fields();  // name, description, parameters, strict
 std::vector<std::string> other_tool_kinds();
+Fields all(std::initializer_list<Fields> groups);
+Fields picked(const Fields& fields, std::initializer_list<std::string_view> names);
 
 const Fields& chat_fields();
 const Fields& completion_fields();
 const Fields& embedding_fields();
+const Fields& response_fields();
 const Fields& tokenize_fields();
 const Fields& detokenize_fields();
 const Fields& apply_template_fields();

@@ -71,14 +71,14 @@ void check_tools(const Values& values, Check& check) {
 }
 
 std::shared_ptr<dialect::ToolUse> read_tools(const Json* list, const Json* choice, bool parallel,
-                                             const std::string& param) {
+                                             const std::string& param, std::string_view schema) {
   if (!list) return nullptr;
   auto use = std::make_shared<dialect::ToolUse>();
   for (size_t i = 0; i < list->size(); ++i) {
     const Json& function = (*list)[i]["function"];
     const auto parameters = function.find("parameters");
     const bool given = parameters != function.end() && !parameters->is_null();
-    if (given) compile_schema(*parameters, fmt::format("{}[{}].function.parameters", param, i));
+    if (given) compile_schema(*parameters, fmt::format("{}[{}].{}", param, i, schema));
     use->tools.push_back({function["name"], given ? &*parameters : &no_arguments()});
   }
   set_choice(*use, choice);
