@@ -305,16 +305,16 @@ TEST(Mask, EndTokensFollowMayEndAlone) {
 
 TEST(Mask, WithNothingLeftThereIsNoPick) {
   const std::vector<float> logits(700, 1.0f);
+  const std::vector<int32_t> history = {3, 5}, ends = {3};
+  const std::vector<uint64_t> only_end = mask_of({3});
   Sampler sampler(700);
   for (float temperature : {0.0f, 1.0f}) {
     for (int top_k : {0, 5, 600}) {
-      const SamplingParams p{.temperature = temperature, .top_k = top_k, .logprobs = true};
-      EXPECT_EQ(sampler.pick(p, logits, {}, 0, {.mask = mask_of({}, 11)}).id, -1);
-      EXPECT_EQ(sampler
-                    .pick(p, logits, {}, 0,
-                          {.mask = mask_of({3}, 1), .ends = std::vector<int32_t>{3}, .may_end = false})
-                    .id,
-                -1);
+      const SamplingParams p{
+          .temperature = temperature, .top_k = top_k, .repeat_penalty = 1.5f, .logprobs = true};
+      EXPECT_EQ(sampler.pick(p, logits, history, 0, {.mask = mask_of({}, 11)}).id, -1);
+      const Allowed no_end{.mask = only_end, .ends = ends, .may_end = false};
+      EXPECT_EQ(sampler.pick(p, logits, history, 0, no_end).id, -1);
     }
   }
 }
