@@ -78,7 +78,7 @@ void EmbeddingTask::finished(size_t input, const engine::Finish& finish) {
   --left_;
   workshop_->tally.prompt_tokens += finish.prompt_tokens;
   attempt([&] {
-    if (finish.error) throw Error(*finish.error);
+    if (finish.error) throw heard_as(*finish.error);
     if (finish.reason == FinishReason::kCancelled) juno::fail(Code::kBusy, "[api] the model is being closed");
   });
   if (error_) stop_all();
@@ -87,7 +87,7 @@ void EmbeddingTask::finished(size_t input, const engine::Finish& finish) {
 
 void EmbeddingTask::fail(const Error& error) {
   if (done_) return;
-  attempt([&] { throw Error(error); });
+  attempt([&] { throw heard_as(error); });
   stop_all();
   conclude();
 }

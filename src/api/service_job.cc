@@ -147,7 +147,7 @@ void Job::finished(int choice, engine::Finish& finish) {
   outcome_.drafted_tokens += finish.drafted_tokens;
   outcome_.accepted_tokens += finish.accepted_tokens;
   tell([&] {
-    if (finish.error) throw Error(*finish.error);
+    if (finish.error) throw heard_as(*finish.error);
   });
   tell([&] {
     if (auto delta = c.pieces.finish()) listener_->on_delta(std::move(*delta));
@@ -169,7 +169,7 @@ void Job::tend() {
 
 void Job::fail(const Error& error) {
   if (done_) return;
-  tell([&] { throw Error(error); });
+  tell([&] { throw heard_as(error); });
   stop_all();
   open_ = 0;
   conclude();
