@@ -41,7 +41,7 @@ void EmbeddingTask::attempt(F&& body) {
   try {
     body();
   } catch (Error& error) {
-    if (!error_) error_ = std::move(error);
+    if (!error_) error_ = heard_as(std::move(error));
   } catch (const std::exception&) {
     if (!error_) error_ = out_of_memory();
   }
@@ -78,7 +78,7 @@ void EmbeddingTask::finished(size_t input, const engine::Finish& finish) {
   --left_;
   workshop_->tally.prompt_tokens += finish.prompt_tokens;
   attempt([&] {
-    if (finish.error) throw heard_as(*finish.error);
+    if (finish.error) throw Error(*finish.error);
     if (finish.reason == FinishReason::kCancelled) juno::fail(Code::kBusy, "[api] the model is being closed");
   });
   if (error_) stop_all();
@@ -87,7 +87,7 @@ void EmbeddingTask::finished(size_t input, const engine::Finish& finish) {
 
 void EmbeddingTask::fail(const Error& error) {
   if (done_) return;
-  attempt([&] { throw heard_as(error); });
+  attempt([&] { throw Error(error); });
   stop_all();
   conclude();
 }

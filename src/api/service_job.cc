@@ -47,7 +47,7 @@ void Job::tell(F&& call) {
   try {
     call();
   } catch (Error& error) {
-    if (!error_) error_ = std::move(error);
+    if (!error_) error_ = heard_as(std::move(error));
   } catch (const std::exception&) {
     if (!error_) error_ = out_of_memory();
   }
@@ -147,7 +147,7 @@ void Job::finished(int choice, engine::Finish& finish) {
   outcome_.drafted_tokens += finish.drafted_tokens;
   outcome_.accepted_tokens += finish.accepted_tokens;
   tell([&] {
-    if (finish.error) throw heard_as(*finish.error);
+    if (finish.error) throw Error(*finish.error);
   });
   tell([&] {
     if (auto delta = c.pieces.finish()) listener_->on_delta(std::move(*delta));
@@ -169,7 +169,7 @@ void Job::tend() {
 
 void Job::fail(const Error& error) {
   if (done_) return;
-  tell([&] { throw heard_as(error); });
+  tell([&] { throw Error(error); });
   stop_all();
   open_ = 0;
   conclude();

@@ -14,8 +14,9 @@ namespace juno::api {
 inline Error out_of_memory() { return Error(Code::kBusy, "out of memory"); }
 
 // What guard() says when memory could not be had, as a request hears it: later there may be some.
-inline Error heard_as(const Error& error) {
-  return error.message == "[base] out of memory" ? out_of_memory() : error;
+inline Error heard_as(Error error) {
+  if (error.message == "[base] out of memory") return out_of_memory();
+  return error;
 }
 
 // Of all tasks so far; written by the service's thread, read by any.
