@@ -41,7 +41,7 @@ void EmbeddingTask::attempt(F&& body) {
   try {
     body();
   } catch (Error& error) {
-    if (!error_) error_ = std::move(error);
+    if (!error_) error_ = heard_as(std::move(error));
   } catch (const std::exception&) {
     if (!error_) error_ = out_of_memory();
   }

@@ -47,7 +47,7 @@ void Job::tell(F&& call) {
   try {
     call();
   } catch (Error& error) {
-    if (!error_) error_ = std::move(error);
+    if (!error_) error_ = heard_as(std::move(error));
   } catch (const std::exception&) {
     if (!error_) error_ = out_of_memory();
   }

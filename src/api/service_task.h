@@ -13,6 +13,12 @@ namespace juno::api {
 // Short enough to be said without taking memory.
 inline Error out_of_memory() { return Error(Code::kBusy, "out of memory"); }
 
+// What guard() says when memory could not be had, as a request hears it: later there may be some.
+inline Error heard_as(Error error) {
+  if (error.message == "[base] out of memory") return out_of_memory();
+  return error;
+}
+
 // Of all tasks so far; written by the service's thread, read by any.
 struct Tally {
   std::atomic<int64_t> prompt_tokens = 0, cached_tokens = 0, new_tokens = 0;

@@ -27,9 +27,7 @@ TEST(Embedding, VectorsHaveUnitLengthAndFollowTheirInputs) {
     EXPECT_NEAR(std::inner_product(v.begin(), v.end(), v.begin(), 0.0), 1, 1e-6);
   }
   EXPECT_EQ(take(service->embed({.inputs = {ids(70)}}))[0], all[1]) << "whatever else is asked";
-  const Load load = service->load();
-  EXPECT_EQ(load.waiting + load.running, 0);
-  EXPECT_EQ(load.pages_used, 0);
+  expect_idle(*service);
 }
 
 TEST(Embedding, PoolingDecidesWhichPositionsCount) {

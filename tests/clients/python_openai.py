@@ -20,8 +20,8 @@ class Place(BaseModel):
     size: int
 
 
-def client(server, key=KEY):
-    return openai.OpenAI(base_url=server.url + "/v1", api_key=key, max_retries=0, _strict_response_validation=True)
+def client(server, key=KEY, strict=True):
+    return openai.OpenAI(base_url=server.url + "/v1", api_key=key, max_retries=0, _strict_response_validation=strict)
 
 
 def test_models(server):
@@ -76,7 +76,8 @@ def test_structured_output(server):
 
 def test_embeddings(server):
     floats = client(server).embeddings.create(model=MODEL, input=["a river", "the sea"], encoding_format="float")
-    packed = client(server).embeddings.create(model=MODEL, input=["a river", "the sea"])  # base64, decoded by the client
+    # It asks for base64 by itself and decodes that, but only after its own strict mode has refused it.
+    packed = client(server, strict=False).embeddings.create(model=MODEL, input=["a river", "the sea"])
     assert [d.index for d in floats.data] == [0, 1] and len(floats.data[0].embedding) > 8
     assert [d.embedding for d in floats.data] == [d.embedding for d in packed.data]
 
@@ -99,9 +100,7 @@ def test_responses_stream(server):
     assert events[0].type == "response.created" and events[-1].type in ("response.completed", "response.incomplete")
     assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == plain.output_text == events[-1].response.output_text
     with client(server).responses.stream(**fields) as stream:
-        for _ in stream:
-            pass
-        assert stream.get_final_response().output_text == plain.output_text
+        assert [e for e in stream][-1].response.output_text == plain.output_text  # get_final_response() knows no incomplete one
 
 
 def test_responses_tools_and_formats(server):
