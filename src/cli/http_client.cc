@@ -207,8 +207,9 @@ void HttpClient::refuse(const Reply& reply) {
   if (reply.status / 100 == 2) return;
   const auto json = nlohmann::json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
   std::string said;
-  if (json.is_object() && json.contains("error") && json["error"].is_object())
-    said = json["error"].value("message", "");
+  if (json.is_object() && json.contains("error") && json["error"].is_object() &&
+      json["error"].contains("message") && json["error"]["message"].is_string())
+    said = json["error"]["message"];
   if (reply.status == 401 && said.empty()) said = "a key is asked for";
   fail(Code::kFailed, "[cli] the server answers with {}{}{}", reply.status, said.empty() ? "" : ": ",
        printable(said));

@@ -87,7 +87,7 @@ void print_table(const std::vector<Row>& rows) {
   }
 }
 
-int ps(const Options& o) {
+int show(const Options& o) {
   ServerAddress address = o.server.with_key();
   address.patience = 30;
   HttpClient client(std::move(address));
@@ -116,6 +116,14 @@ int ps(const Options& o) {
     for (const Json& model : health["models"]) rows.push_back(row_of(model, figures));
   if (rows.size() > 1) print_table(rows);
   return reply.status == 503;
+}
+
+int ps(const Options& o) {
+  try {
+    return show(o);
+  } catch (const Json::exception&) {
+    fail(Code::kFailed, "[cli] {} is no server of ours: it tells of itself otherwise", o.server.address.url);
+  }
 }
 
 }  // namespace

@@ -65,14 +65,25 @@ struct Streamed {
       if (!line.starts_with("data:")) continue;  // a comment, or the end of an event: ours have one line each
       line.remove_prefix(line.starts_with("data: ") ? 6 : 5);
       if (line == "[DONE]") done = true;
-      else take_event(parsed(line));
+      else read_event(line);
     }
   }
 
  private:
+  void read_event(std::string_view text);
   void take_event(const Json& event);
   void take_text(const Json& from, const char* name, bool is_reasoning);
 };
+
+// What a server says is believed as little as any input: a member of another type is an error of ours.
+void Streamed::read_event(std::string_view text) {
+  try {
+    take_event(parsed(text));
+  } catch (const Json::exception&) {
+    fail(Code::kFailed, "[cli] the server's stream is not that of OpenAI's API: {}",
+         printable(text.substr(0, 200)));
+  }
+}
 
 void Streamed::take_event(const Json& event) {
   if (event.contains("error")) {

@@ -124,6 +124,36 @@ def test_C70_no_redirect_is_followed():
     assert seen == [(first.server_port, f"Bearer {KEY}")], seen
 
 
+def test_strange_servers_are_named():
+    answers = {"/v1/models": b'{"data": [{"id": "m"}]}', "/v1/chat/completions": b'data: {"error": 5}\n\n', "/health": b'{"models": [3], "status": 7}',
+               "/metrics": b"x 1\n"}
+
+    class Strange(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = answers[self.path]
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET
+
+        def log_message(self, *unused):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Strange)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    chat = ("chat", "--url", url, "--prompt", "x")
+    for body, says in [(b'data: {"error": 5}\n\n', b"is not that of"), (b'data: {"choices": [{"delta": 3}]}\n\n', b"broke off"), (b"data: nothing\n\n", b"no JSON object"),
+                       (b"", b"broke off"), (b'data: {"choices": {"a": 1}}\n\n', b"is not that of")]:
+        answers["/v1/chat/completions"] = body
+        status, _, err = run(*chat)
+        assert status == 1 and says in err and b"json.exception" not in err, (body, status, err)
+    status, _, err = run("ps", "--url", url)
+    assert status == 1 and b"no server of ours" in err, err
+
+
 def test_chat_over_tls_trusts_whom_it_is_told_to():
     with tempfile.TemporaryDirectory() as folder:
         paths = certificates(folder)
