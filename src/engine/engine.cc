@@ -108,7 +108,8 @@ Result<SequenceId> Engine::submit(Request request) {
   s->finish.prompt_tokens = prompt;
   s->submitted = std::chrono::steady_clock::now();
   for (const auto& other : sequences_)
-    if (other->id == request.after && !other->prompt_done()) s->leader = other.get();
+    if (other->id == request.after && other->state != State::kDone && !other->prompt_done())
+      s->leader = other.get();
   s->request = std::move(request);
   scheduler_->add(*s);
   sequences_.push_back(std::move(s));

@@ -37,9 +37,13 @@ Result<void*> HostDevice::allocate(size_t bytes) {
   auto* memory = reinterpret_cast<char*>((start + kAlign - 1) / kAlign * kAlign);
   const Block block{raw, bytes};
   std::memcpy(memory - sizeof block, &block, sizeof block);
+  hold(bytes);
+  return memory;
+}
+
+void HostDevice::hold(uint64_t bytes) {
   held_ += bytes;
   peak_ = std::max(peak_, held_);
-  return memory;
 }
 
 void HostDevice::release(void* memory) {

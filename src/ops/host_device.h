@@ -15,6 +15,9 @@ class HostDevice : public Device {
   void write(const Tensor& to, const void* from) override;
   void read(void* to, const Tensor& from) override;
 
+ protected:
+  void hold(uint64_t bytes);  // counts them
+
  private:
   uint64_t held_ = 0, peak_ = 0;
 };

@@ -206,7 +206,7 @@ def test_C03_a_model_cut_while_it_runs_is_an_error_not_a_signal():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "live.gguf")
         shutil.copy(os.path.join(SOURCE, "models/juno-demo-23m.Q8_0.gguf"), path)
-        p = subprocess.Popen([JUNO, "local", "-m", path, "--prompt", "Tell me a story.", "--max-tokens", "100000",
+        p = subprocess.Popen([JUNO, "local", "-m", path, "--no-repack", "--prompt", "Tell me a story.", "--max-tokens", "100000",
                               "--logit-bias", "2=-100", "--context", "1024"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              env=environment(folder))
         p.stdout.read(20)

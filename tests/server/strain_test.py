@@ -78,7 +78,11 @@ def test_C71_work_ends_when_its_client_has_left():
     with Server("--sequences", "1") as server:
         first, second = server.socket(), server.socket()
         first.sendall(post("/v1/chat/completions", CHAT | {"stream": True, "ignore_eos": True, "max_tokens": 900}))
-        assert b"data: " in first.recv(65536)
+        begun = b""
+        while b"data: " not in begun:
+            piece = first.recv(65536)
+            assert piece, begun
+            begun += piece
         second.sendall(post("/v1/chat/completions", CHAT | {"max_tokens": 900, "ignore_eos": True}))
         until = time.monotonic() + 10
         while server.metric("juno_requests_waiting") < 1 and time.monotonic() < until:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "ops/weight.h"
 
@@ -14,6 +15,9 @@ namespace {
 constexpr size_t kHugePage = 2 << 20;  // of most systems; where they are larger, nothing is lost but speed
 constexpr int kMostBlockBytes = 256;   // of any format
 
+constexpr size_t kPagesAtOnce = 64 << 20;  // of addresses; what is not used takes no memory
+
+size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 size_t whole_pages(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
 
 // Zeroed pages that begin where a huge page does; null when there are none.
@@ -48,20 +52,32 @@ bool CpuDevice::turns(const Tensor& weight) const {
 }
 
 size_t CpuDevice::upload_bytes(const Tensor& host) const {
-  return turns(host) ? whole_pages(ops::weight_bytes(host)) : 0;
+  return turns(host) ? aligned(ops::weight_bytes(host)) : 0;
+}
+
+// Null when there is none.
+std::byte* CpuDevice::room(size_t bytes) {
+  if (pages_.empty() || pages_.back().bytes - pages_.back().used < bytes) {
+    const size_t all = whole_pages(std::max(bytes, kPagesAtOnce));
+    pages_.reserve(pages_.size() + 1);
+    std::byte* const data = map_pages(all);
+    if (!data) return nullptr;
+    pages_.push_back({data, all, 0});
+  }
+  Pages& last = pages_.back();
+  hold(bytes);
+  return last.data + std::exchange(last.used, last.used + bytes);
 }
 
 Result<Tensor> CpuDevice::upload(const Tensor& host) {
   if (!turns(host)) return host;
   const FormatKernels& own = kernels_of(host);
   const size_t row = ops::row_bytes(host), panel = row * static_cast<size_t>(own.rows);
-  const size_t bytes = whole_pages(ops::weight_bytes(host));
-  std::byte* const to = map_pages(bytes);
+  std::byte* const to = room(upload_bytes(host));
   if (!to)
     return tl::unexpected(
-        Error(Code::kDevice, fmt::format("[backend/cpu] the host has no {} bytes for a weight", bytes)));
-  const auto at = std::ranges::lower_bound(pages_, to, {}, &Pages::data);
-  pages_.insert(at, {to, bytes});
+        Error(Code::kDevice,
+              fmt::format("[backend/cpu] the host has no {} bytes for a weight", upload_bytes(host))));
   const auto* from = static_cast<const uint8_t*>(host.data);
   const int panels = static_cast<int>(host.shape.planes * host.rows() / own.rows);
   pool_->parallel_for(panels, [&](int i, int) {
@@ -71,9 +87,9 @@ Result<Tensor> CpuDevice::upload(const Tensor& host) {
 }
 
 bool CpuDevice::turned(const Tensor& weight) const {
-  auto* const data = static_cast<std::byte*>(weight.data);
-  const auto after = std::ranges::upper_bound(pages_, data, {}, &Pages::data);
-  return after != pages_.begin() && data < std::prev(after)->data + std::prev(after)->bytes;
+  const auto* const data = static_cast<const std::byte*>(weight.data);
+  return std::ranges::any_of(pages_,
+                             [&](const Pages& p) { return data >= p.data && data < p.data + p.used; });
 }
 
 void CpuDevice::dequantise_row(const Tensor& weight, int64_t index, float* to) const {

@@ -28,16 +28,18 @@ class CpuDevice final : public ops::HostDevice {
   void dequantise_row(const Tensor& weight, int64_t index, float* to) const;
 
  private:
+  // Weights one after another, so that small ones share a page.
   struct Pages {
     std::byte* data;
-    size_t bytes;
+    size_t bytes, used;
   };
   bool turns(const Tensor& weight) const;
+  std::byte* room(size_t bytes);
 
   const Kernels& kernels_;
   const std::shared_ptr<ThreadPool> pool_;
   const bool turn_;
-  std::vector<Pages> pages_;  // ascending
+  std::vector<Pages> pages_;  // the last is being filled
 };
 
 }  // namespace juno::cpu
