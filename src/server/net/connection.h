@@ -3,6 +3,9 @@
 // strand of its socket; Stream is that socket, or TLS over it. A read is outstanding at all times, so that a
 // client that leaves is noticed at once.
 #pragma once
+// clang-format off: asio 1.74 needs it and does not say so
+#include <utility>
+// clang-format on
 #include <algorithm>
 #include <atomic>
 #include <boost/asio.hpp>
@@ -17,7 +20,6 @@
 #include <optional>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "server/errors.h"
