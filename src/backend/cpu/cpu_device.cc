@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/cpu_device.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -12,33 +10,12 @@
 namespace juno::cpu {
 namespace {
 
-constexpr size_t kHugePage = 2 << 20;  // of most systems; where they are larger, nothing is lost but speed
-constexpr int kMostBlockBytes = 256;   // of any format
-
+constexpr int kMostBlockBytes = 256;       // of any format
 constexpr size_t kPagesAtOnce = 64 << 20;  // of addresses; what is not used takes no memory
 
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-size_t whole_pages(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
-
-// Zeroed pages that begin where a huge page does; null when there are none.
-std::byte* map_pages(size_t bytes) {
-  const size_t room = bytes + kHugePage;
-  void* const raw = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  const auto start = reinterpret_cast<uintptr_t>(raw), first = whole_pages(start);
-  if (first > start) ::munmap(raw, first - start);
-  if (start + room > first + bytes)
-    ::munmap(reinterpret_cast<void*>(first + bytes), start + room - first - bytes);
-  auto* const pages = reinterpret_cast<std::byte*>(first);
-  ::madvise(pages, bytes, MADV_HUGEPAGE);  // or small ones
-  return pages;
-}
 
 }  // namespace
-
-CpuDevice::~CpuDevice() {
-  for (const Pages& p : pages_) ::munmap(p.data, p.bytes);
-}
 
 const FormatKernels& CpuDevice::kernels_of(const Tensor& weight) const {
   return *std::find_if(
@@ -58,9 +35,9 @@ size_t CpuDevice::upload_bytes(const Tensor& host) const {
 // Null when there is none.
 std::byte* CpuDevice::room(size_t bytes) {
   if (pages_.empty() || pages_.back().bytes - pages_.back().used < bytes) {
-    const size_t all = whole_pages(std::max(bytes, kPagesAtOnce));
+    const size_t huge = HugePages::kSize, all = (std::max(bytes, kPagesAtOnce) + huge - 1) / huge * huge;
     pages_.reserve(pages_.size() + 1);
-    std::byte* const data = map_pages(all);
+    std::byte* const data = memory_.map(all);
     if (!data) return nullptr;
     pages_.push_back({data, all, 0});
   }
@@ -83,6 +60,7 @@ Result<Tensor> CpuDevice::upload(const Tensor& host) {
   pool_->parallel_for(panels, [&](int i, int) {
     own.turn(from + i * panel, static_cast<int64_t>(row), reinterpret_cast<uint8_t*>(to) + i * panel);
   });
+  memory_.filled(pages_.back().used);
   return Tensor{to, host.dtype, host.shape};
 }
 

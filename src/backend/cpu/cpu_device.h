@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "backend/cpu/huge_pages.h"
 #include "backend/cpu/kernels.h"
 #include "base/thread_pool.h"
 #include "ops/host_device.h"
@@ -16,7 +17,6 @@ class CpuDevice final : public ops::HostDevice {
   // turn: false leaves weights where the file is mapped.
   CpuDevice(const Kernels& kernels, std::shared_ptr<ThreadPool> pool, bool turn)
       : kernels_(kernels), pool_(std::move(pool)), turn_(turn) {}
-  ~CpuDevice() override;
 
   Result<Tensor> upload(const Tensor& host) override;
   size_t upload_bytes(const Tensor& host) const override;
@@ -39,6 +39,7 @@ class CpuDevice final : public ops::HostDevice {
   const Kernels& kernels_;
   const std::shared_ptr<ThreadPool> pool_;
   const bool turn_;
+  HugePages memory_;
   std::vector<Pages> pages_;  // the last is being filled
 };
 
