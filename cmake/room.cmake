@@ -1,3 +1,19 @@
+# juno_common_headers(TARGET OWNER LINKS lib... HEADERS header...): TARGET uses the precompiled headers of OWNER, which is made
+# if it is new.
+function(juno_common_headers target owner)
+  cmake_parse_arguments(OWNER "" "" "LINKS;HEADERS" ${ARGN})
+  if(NOT JUNO_COMMON_HEADERS)
+    return()
+  endif()
+  if(NOT TARGET ${owner})
+    file(WRITE ${CMAKE_BINARY_DIR}/${owner}.cc "")
+    add_library(${owner} OBJECT ${CMAKE_BINARY_DIR}/${owner}.cc)
+    target_link_libraries(${owner} PRIVATE ${OWNER_LINKS})
+    target_precompile_headers(${owner} PRIVATE ${OWNER_HEADERS})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${owner})
+endfunction()
+
 # juno_room(NAME [FOLDERS folder...] [LINKS lib...] [USES room...]): the folder src/NAME, with the named folders in it, as the
 # library juno_NAME, a main.cc left out.
 # USES is the dependency table; tools/check_layers.py holds the includes and ARCHITECTURE.md to it.
@@ -9,6 +25,7 @@ function(juno_room name)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(sources)
     add_library(${target} STATIC ${sources})
+    juno_common_headers(${target} room_headers LINKS fmt::fmt HEADERS ${CMAKE_SOURCE_DIR}/cmake/common.h)
     set(scope PUBLIC)
   else()
     add_library(${target} INTERFACE)
@@ -36,6 +53,7 @@ function(juno_test name)
     target_link_libraries(${target} PRIVATE juno_${used})
   endforeach()
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
+  juno_common_headers(${target} test_headers LINKS fmt::fmt GTest::gtest HEADERS ${CMAKE_SOURCE_DIR}/cmake/common.h <gtest/gtest.h>)
   if(JUNO_BARE)
     return()  # another build's ctest, or nobody's, runs the whole program
   endif()
