@@ -277,10 +277,11 @@ class Server:
     def logged(self):
         return pathlib.Path(self.log).read_text(errors="replace")
 
-    def metric(self, name, **labels):
+    def metric(self, name, key=None, **labels):
         """The sum of a metric over the rows that carry these labels."""
+        auth = f"Authorization: Bearer {key}\r\n" if key else ""
         with socket.create_connection(("127.0.0.1", self.port), 10) as s:
-            s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            s.sendall(f"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{auth}\r\n".encode())
             text = b"".join(iter(lambda: s.recv(65536), b"")).decode()
         rows = (line.rpartition(" ") for line in text.splitlines() if line.split("{")[0].split(" ")[0] == name)
         return sum(float(value) for head, _, value in rows if all(f'{k}="{v}"' in head for k, v in labels.items()))
