@@ -102,6 +102,10 @@ int64_t Service::embedding_size() const {
   return parts_->pooling.empty() ? 0 : parts_->loop.opened().model->config.dim;
 }
 
+Result<std::vector<SessionState>> Service::sessions(std::string_view tenant) const {
+  return guard([&] { return parts_->loop.sessions(tenant); });
+}
+
 Result<void> Service::end_session(std::string_view tenant, std::string_view session) {
   return guard([&] { parts_->loop.end_session(tenant, session); });
 }

@@ -93,8 +93,16 @@ void props(App& app, const std::shared_ptr<Exchange>& exchange) {
 
 void list_sessions(App& app, const std::shared_ptr<Exchange>& exchange) {
   Json list = Json::array();
-  for (const auto& [name, service] : app.models.loaded())
-    list.push_back({{"model", name}, {"sessions", service->load().sessions}});
+  for (const auto& [name, service] : app.models.loaded()) {
+    const auto sessions = service->sessions(exchange->request().tenant);
+    if (!sessions) continue;  // it is being closed, and they with it
+    for (const api::SessionState& session : *sessions)
+      list.push_back({{"object", "session"},
+                      {"id", session.name},
+                      {"model", name},
+                      {"tokens", session.tokens},
+                      {"idle_seconds", session.idle_seconds}});
+  }
   exchange->reply(json_reply({{"object", "list"}, {"data", list}}));
 }
 
