@@ -47,7 +47,7 @@ void add_model_part(CLI::App& app, Options& o) {
   app.add_option("--sequences", o.sequences, "Requests that run at once")
       ->transform(in_range(int64_t{1}, int64_t{4096}));
   app.add_option("--max-queue", o.service.queue, "Requests that may wait; more get 429")
-      ->transform(in_range(int64_t{0}, int64_t{1} << 20));
+      ->transform(in_range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--kv-positions", o.service.kv_positions,
                  "Positions of keys and values that all requests share; 0: what the memory allows")
       ->transform(in_range(int64_t{0}, int64_t{1} << 40));
