@@ -32,7 +32,7 @@ struct Service::Parts {
     if (pooling.empty() && how.embeddings) pooling = "mean";
   }
 
-  void check_prompt(std::span<const int32_t> prompt, int64_t max_tokens) const;
+  void check_prompt(std::span<const int32_t> prompt) const;
   void check(const Work& work) const;
 
   Loop loop;
@@ -47,23 +47,21 @@ Result<std::unique_ptr<Service>> Service::open(const SessionOptions& options, co
   return guard([&] { return std::unique_ptr<Service>(new Service(std::make_unique<Parts>(options, how))); });
 }
 
-void Service::Parts::check_prompt(std::span<const int32_t> prompt, int64_t max_tokens) const {
+// A prompt that fills the context has a reply of no tokens.
+void Service::Parts::check_prompt(std::span<const int32_t> prompt) const {
   const Opened& opened = loop.opened();
   const auto size = static_cast<int64_t>(prompt.size());
   const int64_t context = opened.info.context;
   if (size == 0) fail(Code::kUsage, "[api] the prompt is empty");
-  if (size > context || (size == context && max_tokens != 0)) {
-    fail(Code::kBadData,
-         "[api] the prompt has {} tokens and the context holds {}: there is no room for an answer", size,
-         context);
-  }
+  if (size > context)
+    fail(Code::kBadData, "[api] the prompt has {} tokens and the context holds {}", size, context);
   const int64_t rows = opened.model->config.vocab;
   for (const int32_t id : prompt)
     if (id < 0 || id >= rows) fail(Code::kBadData, "[api] token {} is none of the model's {}", id, rows);
 }
 
 void Service::Parts::check(const Work& w) const {
-  check_prompt(w.prompt, w.max_tokens);
+  check_prompt(w.prompt);
   if (w.choices < 1) fail(Code::kUsage, "[api] {} choices: at least 1", w.choices);
   if (w.max_tokens < -1) fail(Code::kUsage, "[api] at most {} tokens: at least 0, or -1", w.max_tokens);
   if (w.min_tokens < 0 || (w.max_tokens >= 0 && w.min_tokens > w.max_tokens))
@@ -90,7 +88,7 @@ Result<std::vector<std::vector<float>>> Service::embed(EmbeddingWork work) {
            parts_->loop.opened().info.path);
     }
     if (work.inputs.empty()) fail(Code::kUsage, "[api] there are no inputs");
-    for (const auto& input : work.inputs) parts_->check_prompt(input, 0);
+    for (const auto& input : work.inputs) parts_->check_prompt(input);
     if (work.pooling.empty()) work.pooling = parts_->pooling;
     const std::string tenant = work.tenant;
     const auto task = std::make_shared<EmbeddingTask>(std::move(work));
@@ -102,6 +100,10 @@ Result<std::vector<std::vector<float>>> Service::embed(EmbeddingWork work) {
 
 int64_t Service::embedding_size() const {
   return parts_->pooling.empty() ? 0 : parts_->loop.opened().model->config.dim;
+}
+
+Result<std::vector<SessionState>> Service::sessions(std::string_view tenant) const {
+  return guard([&] { return parts_->loop.sessions(tenant); });
 }
 
 Result<void> Service::end_session(std::string_view tenant, std::string_view session) {

@@ -97,6 +97,12 @@ struct ServiceOptions {
   uint64_t memory = 0;       // bytes of the host that it may take; 0: what is free
 };
 
+struct SessionState {
+  std::string name;
+  int64_t tokens = 0;       // that are kept for it now
+  double idle_seconds = 0;  // since a request of it began or ended
+};
+
 // A picture of now, for /health and /metrics; reading it never waits for the engine.
 struct Load {
   int64_t waiting = 0, running = 0, sequences = 0;
@@ -125,6 +131,8 @@ class Service {
   Result<std::vector<std::vector<float>>> embed(EmbeddingWork work);
   int64_t embedding_size() const;  // 0: this model gives none
 
+  // This tenant's, by name. Waits for a step. kBusy after stop().
+  Result<std::vector<SessionState>> sessions(std::string_view tenant) const;
   // kNotFound for none of this tenant's.
   Result<void> end_session(std::string_view tenant, std::string_view session);
 

@@ -94,15 +94,35 @@ void Loop::end_session(std::string_view tenant, std::string_view session) {
   arrived_.notify_one();
 }
 
+std::vector<SessionState> Loop::sessions(std::string_view tenant) {
+  std::vector<SessionState> out;
+  Errand look([&] {
+    const std::lock_guard lock(mutex_);
+    for (auto& [name, idle] : sessions_.of(tenant))
+      out.push_back({name, opened_->engine->session_tokens(name), idle});
+  });
+  std::future<void> looked = look.get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    if (over_) fail(Code::kBusy, "[api] the model is being closed");
+    errands_.push_back(std::move(look));
+  }
+  arrived_.notify_one();
+  looked.get();
+  return out;
+}
+
 // Takes what has arrived; sleeps while there is nothing to do. False when the service ends.
 bool Loop::receive(Workshop& workshop) {
   std::unique_lock lock(mutex_);
-  arrived_.wait(lock, [&] { return over_ || !tasks_.empty() || sessions_.any_ended(); });
+  arrived_.wait(lock, [&] { return over_ || !tasks_.empty() || !errands_.empty() || sessions_.any_ended(); });
   Tasks arrivals = std::move(arrivals_);
+  std::list<Errand> errands = std::move(errands_);
   const std::list<std::string> ended = sessions_.take_ended();
   const bool over = over_;
   lock.unlock();
   for (const std::string& session : ended) workshop.engine.end_session(session);
+  for (Errand& errand : errands) errand();
   for (const auto& task : arrivals) task->begin(workshop);
   live_.splice(live_.end(), arrivals);
   for (const auto& task : live_) task->tend();

@@ -32,10 +32,13 @@ class Loop {
   Service::Ticket add(std::shared_ptr<Task> task, const std::string& tenant);
   void cancel(Service::Ticket ticket);
   void end_session(std::string_view tenant, std::string_view session);
+  // Waits for a step; throws kBusy after stop().
+  std::vector<SessionState> sessions(std::string_view tenant);
   Load load() const;
 
  private:
   using Clock = std::chrono::steady_clock;
+  using Errand = std::packaged_task<void()>;
   using Tasks = std::list<std::shared_ptr<Task>>;  // spliced: the thread allocates nothing for them
 
   void run(const SessionOptions& options, std::promise<void> loaded);
@@ -55,6 +58,7 @@ class Loop {
   Service::Ticket last_ticket_ = 0;
   int64_t running_ = 0;  // of tasks_: for which something was computed
   Sessions sessions_;
+  std::list<Errand> errands_;        // what others want to know of the engine
   engine::Counters engine_;          // after the last step
   Clock::time_point last_progress_;  // while there are tasks
   bool over_ = false;

@@ -16,9 +16,9 @@ namespace {
 }  // namespace
 
 void Sessions::use(const std::string& tenant, const std::string& session) {
-  const auto [owner, is_new] = owners_.try_emplace(session, Owner{tenant});
+  const auto [owner, is_new] = owners_.try_emplace(session, Owner{tenant, {}});
   if (owner->second.tenant != tenant) unknown(session);
-  owner->second.used = ++clock_;
+  owner->second.used = Clock::now();
   if (owners_.size() <= kMost) return;
   end(std::min_element(owners_.begin(), owners_.end(),
                        [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
@@ -36,12 +36,25 @@ void Sessions::end(Owners::iterator owner) {
 }
 
 void Sessions::settle(const std::string& session) noexcept {
-  if (session.empty() || owners_.contains(session)) return;
+  if (session.empty()) return;
+  if (const auto owner = owners_.find(session); owner != owners_.end()) {
+    owner->second.used = Clock::now();
+    return;
+  }
   try {
     ended_.push_back(session);
   } catch (const std::bad_alloc&) {
     return;
   }
+}
+
+std::vector<std::pair<std::string, double>> Sessions::of(std::string_view tenant) const {
+  std::vector<std::pair<std::string, double>> out;
+  const auto now = Clock::now();
+  for (const auto& [name, owner] : owners_)
+    if (owner.tenant == tenant)
+      out.emplace_back(name, std::chrono::duration<double>(now - owner.used).count());
+  return out;
 }
 
 }  // namespace juno::api

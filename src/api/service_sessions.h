@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose session is whose, and which ones the engine is to forget.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace juno::api {
 
@@ -24,14 +26,18 @@ class Sessions {
   // Without memory to note that, it stays until others want its pages.
   void settle(const std::string& session) noexcept;
 
+  // [(name, seconds since a request of it began or ended)] of the tenant, by name.
+  std::vector<std::pair<std::string, double>> of(std::string_view tenant) const;
+
   int64_t count() const { return static_cast<int64_t>(owners_.size()); }
   bool any_ended() const { return !ended_.empty(); }
   std::list<std::string> take_ended() { return std::exchange(ended_, {}); }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Owner {
     std::string tenant;
-    int64_t used = 0;  // the clock_ of the last use
+    Clock::time_point used;
   };
   using Owners = std::map<std::string, Owner, std::less<>>;
 
@@ -39,7 +45,6 @@ class Sessions {
 
   Owners owners_;
   std::list<std::string> ended_;
-  int64_t clock_ = 0;
 };
 
 }  // namespace juno::api

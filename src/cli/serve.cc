@@ -30,7 +30,7 @@ struct Options {
   server::Tls tls;
   std::string key_file, config, ready_file, unknown_fields = "refuse";
   int64_t sequences = 32, prompt_lookup = 0, port = 8080;
-  double idle_unload = 0, grace = 30;
+  double idle_unload = 0, grace = 30, watchdog = 60;
   bool store_responses = false, quiet = false, verbose = false;
 };
 
@@ -47,7 +47,7 @@ void add_model_part(CLI::App& app, Options& o) {
   app.add_option("--sequences", o.sequences, "Requests that run at once")
       ->transform(in_range(int64_t{1}, int64_t{4096}));
   app.add_option("--max-queue", o.service.queue, "Requests that may wait; more get 429")
-      ->transform(in_range(int64_t{0}, int64_t{1} << 20));
+      ->transform(in_range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--kv-positions", o.service.kv_positions,
                  "Positions of keys and values that all requests share; 0: what the memory allows")
       ->transform(in_range(int64_t{0}, int64_t{1} << 40));
@@ -86,6 +86,9 @@ void add_network_part(CLI::App& app, Options& o) {
       ->transform(in_range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--grace", o.grace, "Seconds that requests have to finish when the server is told to end")
       ->transform(in_range(0.0, 86400.0));
+  app.add_option("--watchdog", o.watchdog,
+                 "/health says 503 when work has made no progress for so many seconds")
+      ->transform(in_range(0.001, 86400.0));
 }
 
 void add_behaviour_part(CLI::App& app, Options& o) {
@@ -194,7 +197,7 @@ int serve(Options o) {
   const auto models = take(api::Models::open(
       named_models(o, log), {.threads = o.model.session.threads, .idle = seconds(o.idle_unload)}));
   server::Metrics metrics;
-  server::App app{*models, metrics, o.unknown_fields == "warn", o.store_responses};
+  server::App app{*models, metrics, o.unknown_fields == "warn", o.store_responses, o.watchdog};
   explain_bus_errors(o.models.empty() ? o.model.model_path : "a model's file");
   EndSignals signals;
   const auto server = take(server::Server::start(std::move(o.server), app));

@@ -78,6 +78,7 @@ class Engine {
 
   // What the session left in the cache goes, as far as nobody else uses it.
   void end_session(const std::string& session) { cache_->end_session(session); }
+  int64_t session_tokens(const std::string& session) const { return cache_->session_tokens(session); }
 
   Counters counters() const;
   const KvPool& pool() const { return *pool_; }

@@ -152,6 +152,12 @@ void PrefixCache::unpin(const std::string& session) {
   sessions_.erase(at);
 }
 
+int64_t PrefixCache::session_tokens(const std::string& session) const {
+  const auto at = sessions_.find(session);
+  if (at == sessions_.end()) return 0;
+  return at->second->first + static_cast<int64_t>(at->second->tokens.size());
+}
+
 void PrefixCache::end_session(const std::string& session) {
   const auto at = sessions_.find(session);
   if (at == sessions_.end()) return;

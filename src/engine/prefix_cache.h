@@ -54,6 +54,7 @@ class PrefixCache {
   // Pages that nobody else holds.
   int idle_pages() const;
   size_t sessions() const { return sessions_.size(); }
+  int64_t session_tokens(const std::string& session) const;  // that are kept for it
   // Appends the pages that it holds.
   void held(std::vector<int32_t>& pages) const;
 

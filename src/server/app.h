@@ -18,6 +18,7 @@ struct App {
   Metrics& metrics;
   bool warn_unknown = false;     // --unknown-fields warn: serve, and say what was ignored
   bool store_responses = false;  // --store-responses
+  double watchdog = 60;          // --watchdog: seconds without a step, after which work is taken for dead
   ResponseStore responses = {};
 };
 

@@ -96,6 +96,11 @@ int64_t characters(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 
+// An infinite one, which JSON cannot say, too.
+std::string number_text(const Json& value) {
+  return value.is_number_float() ? fmt::format("{}", value.get<double>()) : to_text(value);
+}
+
 std::string joined_words(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "'" : ", '") + word + "'";
@@ -205,12 +210,12 @@ class Walk {
     const bool below = is_float && wide <= -kTwo63;
     if (above || (!below && value.get<int64_t>() > form.most)) {
       return fault(Step::kRanges, "integer_above_max_value", path, [&] {
-        return fmt::format("is {}, the greatest value allowed is {}", to_text(value), form.most);
+        return fmt::format("is {}, the greatest value allowed is {}", number_text(value), form.most);
       });
     }
     if (!below && value.get<int64_t>() >= form.least) return true;
     return fault(Step::kRanges, "integer_below_min_value", path, [&] {
-      return fmt::format("is {}, the least value allowed is {}", to_text(value), form.least);
+      return fmt::format("is {}, the least value allowed is {}", number_text(value), form.least);
     });
   }
 
@@ -219,7 +224,8 @@ class Walk {
       return fault(Step::kRanges, "decimal_above_max_value", path,
                    [&] { return fmt::format("is {}, the greatest value allowed is {}", value, form.high); });
     }
-    if (value > form.low || (value == form.low && !form.open_low)) return true;
+    // Samplers take floats, for which a value just above an open end is the end itself.
+    if (form.open_low ? static_cast<float>(value) > form.low : value >= form.low) return true;
     return fault(Step::kRanges, "decimal_below_min_value", path, [&] {
       return fmt::format("is {}, it must be {} {}", value, form.open_low ? "above" : "at least", form.low);
     });

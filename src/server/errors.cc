@@ -20,8 +20,4 @@ HttpReply error_reply(int status, std::string_view type, std::string_view code, 
   return reply;
 }
 
-HttpReply bad_request(std::string_view code, const Param& param, std::string_view message) {
-  return error_reply(400, kInvalidRequest, code, param, message);
-}
-
 }  // namespace juno::server

@@ -23,7 +23,4 @@ std::string error_json(std::string_view type, std::string_view code, const Param
 HttpReply error_reply(int status, std::string_view type, std::string_view code, const Param& param,
                       std::string_view message);
 
-// 400 invalid_request_error.
-HttpReply bad_request(std::string_view code, const Param& param, std::string_view message);
-
 }  // namespace juno::server

@@ -101,7 +101,7 @@ void run_inference(App& app, const std::shared_ptr<Exchange>& exchange) {
   plan.works[0].max_tokens = values.integer("max_tokens").value_or(-1);
   if (values.has("prompt")) {
     CompletionPrompt prompt = read_prompts(values, "prompt", *plan.service, true)[0];
-    check_length(*plan.service, static_cast<int64_t>(prompt.ids.size()), prompt.param, 1);
+    check_length(*plan.service, static_cast<int64_t>(prompt.ids.size()), prompt.param);
     plan.works[0].prompt = std::move(prompt.ids);
   } else {
     Conversation conversation;

@@ -12,8 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kStalled = 60;  // seconds without a step, after which work is taken for dead
-
 HttpReply json_reply(const Json& json) {
   return {.body = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
@@ -60,10 +58,10 @@ Json models_json(api::Models& models) {
 
 void health(App& app, const std::shared_ptr<Exchange>& exchange) {
   for (const auto& [name, service] : app.models.loaded())
-    if (const double seconds = service->load().since_progress; seconds >= kStalled)
+    if (const double seconds = service->load().since_progress; seconds >= app.watchdog)
       return exchange->reply(
           error_reply(503, kServerError, "server_overloaded", {},
-                      fmt::format("{} has made no progress for {:.0f} s.", name, seconds)));
+                      fmt::format("{} has made no progress for {:.3g} s.", name, seconds)));
   exchange->reply(
       json_reply({{"status", "ok"}, {"version", api::version_text()}, {"models", models_json(app.models)}}));
 }
@@ -93,8 +91,16 @@ void props(App& app, const std::shared_ptr<Exchange>& exchange) {
 
 void list_sessions(App& app, const std::shared_ptr<Exchange>& exchange) {
   Json list = Json::array();
-  for (const auto& [name, service] : app.models.loaded())
-    list.push_back({{"model", name}, {"sessions", service->load().sessions}});
+  for (const auto& [name, service] : app.models.loaded()) {
+    const auto sessions = service->sessions(exchange->request().tenant);
+    if (!sessions) continue;  // it is being closed, and they with it
+    for (const api::SessionState& session : *sessions)
+      list.push_back({{"object", "session"},
+                      {"id", session.name},
+                      {"model", name},
+                      {"tokens", session.tokens},
+                      {"idle_seconds", session.idle_seconds}});
+  }
   exchange->reply(json_reply({{"object", "list"}, {"data", list}}));
 }
 

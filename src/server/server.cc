@@ -6,7 +6,7 @@
 #include <ctime>
 #include <thread>
 
-#include "server/errors.h"
+#include "server/anthropic/errors.h"
 
 namespace juno::server {
 namespace {
@@ -20,14 +20,14 @@ std::string public_fault(const ServerOptions& o) {
   return "";
 }
 
-HttpReply no_key(const HttpRequest& request) {
-  HttpReply reply = error_reply(401, kInvalidRequest, "invalid_api_key", {},
-                                "A valid API key is needed: Authorization: Bearer KEY.");
+Refusal no_key(const HttpRequest& request) {
+  Refusal why(401, kInvalidRequest, "invalid_api_key", {},
+              "A valid API key is needed: Authorization: Bearer KEY.");
   // A browser that opens the page can ask its user.
   const bool page = request.header("accept").value_or("").find("text/html") != std::string_view::npos;
-  reply.headers.emplace_back("WWW-Authenticate",
-                             page ? "Basic realm=\"juno\", charset=\"UTF-8\"" : "Bearer realm=\"juno\"");
-  return reply;
+  why.headers.emplace_back("WWW-Authenticate",
+                           page ? "Basic realm=\"juno\", charset=\"UTF-8\"" : "Bearer realm=\"juno\"");
+  return why;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -52,12 +52,12 @@ bool is_json(std::string_view type) {
   return true;
 }
 
-std::optional<HttpReply> wrong_media_type(const HttpRequest& request) {
+std::optional<Refusal> wrong_media_type(const HttpRequest& request) {
   const auto type = request.header("content-type");
   if (request.method == "GET" || ((!type || is_json(*type)) && !request.header("content-encoding")))
     return {};
-  return error_reply(415, kInvalidRequest, "unsupported_media_type", {},
-                     "The body must be application/json in UTF-8 without a Content-Encoding.");
+  return Refusal(415, kInvalidRequest, "unsupported_media_type", {},
+                 "The body must be application/json in UTF-8 without a Content-Encoding.");
 }
 
 Headers cors_headers(const HttpRequest& request, bool preflight) {
@@ -110,32 +110,35 @@ bool Server::drain(std::chrono::duration<double> grace, const std::atomic<bool>&
 }
 
 // In the order of the contract: key, route, method, media type; the transport goes on with the size.
-std::optional<HttpReply> Server::refuse(HttpRequest& head, const Router::Found& found) const {
+std::optional<Refusal> Server::refuse(HttpRequest& head, const Router::Found& found) const {
   const bool open = found.route && found.route->open;
   if (!options_.keys.empty() && !open) {
     const auto tenant = options_.keys.tenant(head);
     if (!tenant) return no_key(head);
     head.tenant = *tenant;
   }
-  if (draining_) return error_reply(503, kServerError, "shutting_down", {}, "The server is shutting down.");
+  if (draining_) return Refusal(503, kServerError, "shutting_down", {}, "The server is shutting down.");
   if (found.route) return wrong_media_type(head);
   if (found.allow.empty())
-    return error_reply(404, kInvalidRequest, "unknown_url", {},
-                       fmt::format("There is nothing at {} {}.", head.method, head.path));
-  HttpReply reply = error_reply(405, kInvalidRequest, "method_not_allowed", {},
-                                fmt::format("{} takes {}, not {}.", head.path, found.allow, head.method));
-  reply.headers.emplace_back("Allow", found.allow);
-  return reply;
+    return Refusal(404, kInvalidRequest, "unknown_url", {},
+                   head.path.empty() ? "The request's target is no path."
+                                     : fmt::format("There is nothing at {} {}.", head.method, head.path));
+  Refusal why(405, kInvalidRequest, "method_not_allowed", {},
+              fmt::format("{} takes {}, not {}.", head.path, found.allow, head.method));
+  why.headers.emplace_back("Allow", found.allow);
+  return why;
 }
 
 Verdict Server::admit(HttpRequest& head) {
   app_.metrics.connections(transport_->connections());  // what a scrape finds is of its own moment
   if (!head.header("host"))
-    return {.refusal = bad_request("invalid_value", {}, "The request has no Host header.")};
+    return {.refusal = spell(bad("invalid_value", {}, "The request has no Host header."), head)};
   const Origin origin = judge_origin(head, origins_);
   if (origin == Origin::kForeign)
-    return {.refusal = error_reply(403, kInvalidRequest, "origin_not_allowed", {},
-                                   "This Host or Origin may not use this server; --cors-origin allows one.")};
+    return {.refusal =
+                spell(Refusal(403, kInvalidRequest, "origin_not_allowed", {},
+                              "This Host or Origin may not use this server; --cors-origin allows one."),
+                      head)};
   Verdict verdict;
   if (origin == Origin::kAllowed) {
     const bool preflight =
@@ -147,10 +150,15 @@ Verdict Server::admit(HttpRequest& head) {
     }
   }
   Router::Found found = router_.find(head.method, head.path);
-  verdict.refusal = refuse(head, found);
+  if (const auto why = refuse(head, found)) verdict.refusal = spell(*why, head);
   verdict.route = found.route;
   head.parameters = std::move(found.parameters);
   return verdict;
+}
+
+HttpReply Server::spell(const Refusal& why, const HttpRequest& request) const {
+  const bool anthropic = request.path == "/v1/messages" || request.path.starts_with("/v1/messages/");
+  return anthropic ? anthropic_reply(why, request) : openai_reply(why);
 }
 
 // The route's pattern stands for the path, which may hold what only its client should know.

@@ -42,8 +42,9 @@ class Server final : private Front {
  private:
   Server(ServerOptions options, App& app);
   Verdict admit(HttpRequest& head) override;
+  HttpReply spell(const Refusal& why, const HttpRequest& request) const override;
   void ended(const Ended& what) override;
-  std::optional<HttpReply> refuse(HttpRequest& head, const Router::Found& found) const;
+  std::optional<Refusal> refuse(HttpRequest& head, const Router::Found& found) const;
 
   const ServerOptions options_;
   App& app_;

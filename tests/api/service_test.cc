@@ -42,9 +42,8 @@ TEST(Service, SaysBeforeAnythingRunsWhatItRefuses) {
     EXPECT_NE(ticket.error().message.find(part), std::string::npos) << ticket.error().message;
   };
   refused({}, Code::kUsage, "prompt is empty");
-  refused({.prompt = std::vector<int32_t>(1024, 5)}, Code::kBadData,
-          "1024 tokens and the context holds 1024");
-  refused({.prompt = std::vector<int32_t>(1025, 5), .max_tokens = 0}, Code::kBadData, "1025 tokens");
+  refused({.prompt = std::vector<int32_t>(1025, 5)}, Code::kBadData,
+          "1025 tokens and the context holds 1024");
   refused({.prompt = {8192}}, Code::kBadData, "token 8192");
   refused({.prompt = {-1}}, Code::kBadData, "token -1");
   refused({.prompt = {5}, .choices = 0}, Code::kUsage, "0 choices");
@@ -53,6 +52,18 @@ TEST(Service, SaysBeforeAnythingRunsWhatItRefuses) {
   refused({.prompt = {5}, .sampling = {.temperature = -1}}, Code::kUsage, "temperature");
   refused({.prompt = {5}, .logprobs = -1}, Code::kUsage, "top_logprobs");
   EXPECT_EQ(service->load().finished + service->load().failed, 0);
+}
+
+TEST(C33, APromptThatFillsTheContextHasAReplyOfNoTokens) {
+  const auto service = open_service({}, 128);
+  const auto heard = run(*service, {.prompt = std::vector<int32_t>(128, 5), .choices = 2, .min_tokens = 1});
+  EXPECT_FALSE(heard->wait().error);
+  for (const int i : {0, 1}) {
+    EXPECT_EQ(heard->choice(i).text, "");
+    EXPECT_EQ(heard->choice(i).end->reason, FinishReason::kLength);
+    EXPECT_EQ(heard->choice(i).end->tokens, 0);
+  }
+  expect_idle(*service);
 }
 
 TEST(Service, SaysWhyAModelCannotBeOpened) {

@@ -47,7 +47,7 @@ with serve() as server, tempfile.TemporaryDirectory() as folder:
         json.dump(document, f)
     done = subprocess.run([program, "run", path, "--url", server.url, "--header", f"Authorization: Bearer {KEY}", "--max-examples", str(each),
                            "--phases", "fuzzing", "--mode", "all", "--checks", "not_a_server_error", "--seed", "7", "--generation-database", "none",
-                           "--suppress-health-check", "all", "--request-timeout", "60", "--continue-on-failure", "--no-color"])
+                           "--suppress-health-check", "all", "--request-timeout", "60", "--continue-on-failure", "--no-color"], cwd=folder)
     assert server.process.poll() is None, f"the server has ended: {server.logged()[-4000:]}"
     assert server.request("GET", "/health").status == 200
 sys.exit(done.returncode)

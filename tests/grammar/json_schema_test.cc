@@ -174,5 +174,22 @@ TEST(C24, LengthsCostNoMemory) {
   }
 }
 
+TEST(C24, CountsOfItemsCostNoMemory) {
+  size_t nodes = 0;
+  for (const int limit : {10, 10000, 100000}) {
+    const Automaton automaton = compile_json_schema(
+        R"({"type":"array","items":{"const":1},"minItems":2,"maxItems":)" + std::to_string(limit) + "}");
+    if (nodes == 0) nodes = automaton.nodes.size();
+    EXPECT_EQ(automaton.nodes.size(), nodes);
+    if (limit > 10000) continue;  // reading so many takes a while
+    const Matcher matcher(automaton);
+    std::string items = "1";
+    for (int i = 1; i < limit; ++i) items += ",1";
+    EXPECT_TRUE(matcher.matches("[" + items + "]"));
+    EXPECT_FALSE(matcher.matches("[" + items + ",1]"));
+    EXPECT_FALSE(matcher.matches("[1]"));
+  }
+}
+
 }  // namespace
 }  // namespace juno::grammar

@@ -30,7 +30,7 @@ class TestFront : public Front {
       return {.refusal = error_reply(404, kInvalidRequest, "unknown_url", {}, "no")};
     for (const Route& r : routes_)
       if (r.path == head.path) return {.route = &r};
-    return {.refusal = bad_request("unknown_url", {}, head.path)};
+    return {.refusal = openai_reply(bad("unknown_url", {}, head.path))};
   }
   void ended(const Ended& what) override {
     const std::lock_guard lock(mutex_);

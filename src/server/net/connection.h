@@ -55,7 +55,7 @@ struct Shared {
 };
 
 // A request whose bytes are no HTTP, as its client is told.
-HttpReply malformed(const error_code& why, const Limits& limits);
+Refusal malformed(const error_code& why, const Limits& limits);
 // Runs a route's handler; what it throws becomes a 500.
 void run_handler(const Route& route, std::shared_ptr<Exchange> exchange, const Log& log);
 
@@ -149,9 +149,9 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (state_ == State::kClosed) return;
     if (Clock::now() < due()) return wait_until(due());
     if ((state_ == State::kHead && begun_) || state_ == State::kBody)
-      return refuse(error_reply(408, kInvalidRequest, "request_timeout", {},
-                                "The request came too slowly: its header must be complete within 10 seconds "
-                                "and its body must come at 1 KiB a second."));
+      return refuse(Refusal(408, kInvalidRequest, "request_timeout", {},
+                            "The request came too slowly: its header must be complete within 10 seconds "
+                            "and its body must come at 1 KiB a second."));
     if (state_ != State::kAnswering || writing_) return leave();
     if (comments_) {
       add_piece(": keep-alive\n\n");
@@ -269,11 +269,12 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
       request_.headers.emplace_back(text(field.name_string()), text(field.value()));
     if (!split_target(text(message.target()), request_)) request_.path.clear();
     name_request();
+    if (auto fault = head_fault(request_.headers); !fault.empty())
+      return refuse(bad("invalid_value", {}, std::move(fault)));
     verdict_ = shared_.front.admit(request_);
     const auto length = head_->content_length();
     const bool has_body = head_->chunked() || (length && *length > 0);
-    if (verdict_.refusal)
-      return has_body ? refuse(std::move(*verdict_.refusal)) : answer(std::move(*verdict_.refusal));
+    if (verdict_.refusal) return answer(std::move(*verdict_.refusal), !has_body);
     if (length && *length > limits().body) return refuse(malformed(http::error::body_limit, limits()));
     const auto expected = request_.header("expect");
     body_.emplace(std::move(*head_));
@@ -334,17 +335,15 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     enter(State::kAnswering);
   }
 
-  void answer(HttpReply reply) {
+  // go_on: all of the request has been read, so that another may follow.
+  void answer(HttpReply reply, bool go_on) {
+    keep_alive_ = keep_alive_ && go_on;
     open_box();
     box_->reply(std::move(reply));
     read();
   }
 
-  // What is still to come of this request is not read.
-  void refuse(HttpReply reply) {
-    keep_alive_ = false;
-    answer(std::move(reply));
-  }
+  void refuse(const Refusal& why) { answer(shared_.front.spell(why, request_), false); }
 
   // Something is there to write, or an answer is complete.
   void look() {

@@ -31,6 +31,19 @@ bool split_target(std::string_view target, HttpRequest& request) {
   return request.path.find('\0') == std::string::npos;
 }
 
+std::string head_fault(const Headers& headers) {
+  for (const auto& [name, value] : headers) {
+    if (same_word(name, "transfer-encoding") && !same_word(value, "chunked"))
+      return "The header Transfer-Encoding takes no other value than chunked here.";
+    const auto same = [&name = name](const auto& other) { return same_word(other.first, name); };
+    for (const char* single :
+         {"host", "origin", "content-type", "transfer-encoding", "authorization", "x-api-key"})
+      if (same_word(name, single) && std::ranges::count_if(headers, same) > 1)
+        return fmt::format("The header {} stands more than once.", name);
+  }
+  return "";
+}
+
 bool is_request_id(std::string_view text) {
   return !text.empty() && text.size() <= 128 &&
          std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });

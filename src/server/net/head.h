@@ -13,6 +13,8 @@ namespace juno::server {
 bool split_target(std::string_view target, HttpRequest& request);
 
 // 1 to 128 visible ASCII characters.
+// What lets two readers of a head disagree on what it asks, or where its body ends; "": nothing.
+std::string head_fault(const Headers& headers);
 bool is_request_id(std::string_view text);
 
 enum class Framing : uint8_t { kLength, kChunked, kUntilClose };

@@ -12,14 +12,14 @@
 
 namespace juno::server {
 
-HttpReply malformed(const error_code& why, const Limits& limits) {
+Refusal malformed(const error_code& why, const Limits& limits) {
   if (why == http::error::header_limit)
-    return error_reply(431, kInvalidRequest, "headers_too_large", {},
-                       fmt::format("The request's header has more than {} bytes.", limits.header));
+    return Refusal(431, kInvalidRequest, "headers_too_large", {},
+                   fmt::format("The request's header has more than {} bytes.", limits.header));
   if (why == http::error::body_limit)
-    return error_reply(413, kInvalidRequest, "request_too_large", {},
-                       fmt::format("The request's body has more than {} bytes.", limits.body));
-  return bad_request("invalid_value", {}, fmt::format("This is not HTTP/1.1: {}.", why.message()));
+    return Refusal(413, kInvalidRequest, "request_too_large", {},
+                   fmt::format("The request's body has more than {} bytes.", limits.body));
+  return bad("invalid_value", {}, fmt::format("This is not HTTP/1.1: {}.", why.message()));
 }
 
 void run_handler(const Route& route, std::shared_ptr<Exchange> exchange, const Log& log) {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "server/http.h"
+#include "server/refusal.h"
 
 namespace juno::server {
 
@@ -66,6 +66,11 @@ class Front {
   virtual ~Front() = default;
   // On an IO thread; fills in tenant and parameters.
   virtual Verdict admit(HttpRequest& head) = 0;
+  // A refusal as the clients of the request's path read them; nothing of a request may be known yet.
+  virtual HttpReply spell(const Refusal& why, const HttpRequest& request) const {
+    (void)request;
+    return openai_reply(why);
+  }
   virtual void ended(const Ended& what) = 0;
 };
 

@@ -221,8 +221,7 @@ void run_completion(App& app, const std::shared_ptr<Exchange>& exchange) {
   head.prompts = completion_prompts(values, *plan.service);
   if (auto held = read_constraint(values)) work.grammar = std::move(held);
   for (const CompletionPrompt& prompt : head.prompts)
-    check_length(*plan.service, static_cast<int64_t>(prompt.ids.size()), prompt.param,
-                 work.max_tokens == 0 ? 0 : 1);
+    check_length(*plan.service, static_cast<int64_t>(prompt.ids.size()), prompt.param);
   for (const CompletionPrompt& prompt : head.prompts) {
     plan.works.push_back(work);
     plan.works.back().prompt = prompt.ids;

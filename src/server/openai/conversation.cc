@@ -198,16 +198,15 @@ Rendering render(const api::Service& service, const Conversation& conversation) 
   Rendering out{rendered.text(), service.ids(rendered)};
   if (out.ids.empty())
     throw bad("template_error", conversation.messages_param, "the model's template gives an empty prompt");
-  check_length(service, static_cast<int64_t>(out.ids.size()), conversation.messages_param, 1);
+  check_length(service, static_cast<int64_t>(out.ids.size()), conversation.messages_param);
   return out;
 }
 
-void check_length(const api::Service& service, int64_t tokens, const std::string& param, int64_t reply) {
+void check_length(const api::Service& service, int64_t tokens, const std::string& param) {
   const int64_t limit = service.info().context;
-  if (tokens + reply <= limit) return;
+  if (tokens <= limit) return;
   Refusal why = bad("context_length_exceeded", param,
-                    fmt::format("the prompt has {} tokens, the context takes {}{}", tokens, limit,
-                                tokens == limit ? " with those of the reply" : ""));
+                    fmt::format("the prompt has {} tokens, the context takes {}", tokens, limit));
   why.headers = {{"x-juno-prompt-tokens", std::to_string(tokens)},
                  {"x-juno-context-length", std::to_string(limit)}};
   throw why;

@@ -39,7 +39,8 @@ Json template_messages(const Json& messages);
 // what the template does not read, context_length_exceeded.
 Rendering render(const api::Service& service, const Conversation& conversation);
 
-// Throws context_length_exceeded when so many tokens do not fit, and so many of a reply.
-void check_length(const api::Service& service, int64_t tokens, const std::string& param, int64_t reply);
+// Throws context_length_exceeded when so many tokens do not fit. A prompt that fills the context is served:
+// its reply has no tokens and ends with "length".
+void check_length(const api::Service& service, int64_t tokens, const std::string& param);
 
 }  // namespace juno::server

@@ -61,7 +61,7 @@ void run_embeddings(App& app, const std::shared_ptr<Exchange>& exchange) {
   int64_t tokens = 0;
   for (CompletionPrompt& input : read_prompts(values, "input", *service, false)) {
     const auto count = static_cast<int64_t>(input.ids.size());
-    check_length(*service, count, input.param, 0);
+    check_length(*service, count, input.param);
     tokens += count;
     work.inputs.push_back(std::move(input.ids));
   }
