@@ -19,6 +19,7 @@ struct EngineOptions {
   int32_t vocab = 0;      // tokens that may be sampled: those of the tokenizer, at most the rows of the head
   int64_t positions = 0;  // of all sequences together, at least one context; 0: `sequences` full contexts
   int outputs = 0;        // rows of logits of one step, at least `sequences`
+  int beside = 0;         // Limits::beside
   int prompt_lookup = 0;  // tokens guessed at once from what prompt and reply hold already; 0: none
   Engine* draft = nullptr;  // guesses where that finds none; of the same vocabulary; outlives this one
   int draft_tokens = 0;     // guessed by it at once
@@ -27,7 +28,10 @@ struct EngineOptions {
   // Speculation wants a row for each guess.
   Limits limits() const {
     const int64_t checked = std::min<int64_t>(chunk, int64_t{sequences} * (1 + guesses()));
-    return {.tokens = chunk, .sequences = sequences, .outputs = std::max(outputs, static_cast<int>(checked))};
+    return {.tokens = chunk,
+            .sequences = sequences,
+            .outputs = std::max(outputs, static_cast<int>(checked)),
+            .beside = beside};
   }
   int pages() const {
     return positions > 0 ? KvPool::pages_for(positions) : KvPool::pages_for(context) * sequences;

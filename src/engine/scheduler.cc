@@ -78,12 +78,14 @@ std::span<Piece> Scheduler::next() {
   admit();
   pieces_.clear();
   const auto decodes = [](const Sequence* s) { return s->state == State::kDecode; };
-  int64_t others = std::ranges::count_if(running_, decodes);
+  const int64_t count = std::ranges::count_if(running_, decodes);
+  int64_t others = count;
   tokens_left_ = limits_.tokens;
   outputs_left_ = limits_.rows();
   for (Sequence* s : running_)
     if (decodes(s)) give(*s, tokens_left_ - --others);
-  give_prompts();
+  const bool bounded = limits_.beside > 0 && count > 0;
+  give_prompts(bounded ? std::min(tokens_left_, std::max<int64_t>(limits_.beside, count)) : tokens_left_);
   return pieces_;
 }
 
@@ -109,7 +111,7 @@ int64_t Scheduler::extend(Piece& piece, int64_t count) {
   return count;
 }
 
-void Scheduler::give_prompts() {
+void Scheduler::give_prompts(int64_t most) {
   prompts_.clear();
   for (Sequence* s : running_)
     if (s->state == State::kPrefill) prompts_.push_back(s);
@@ -120,8 +122,9 @@ void Scheduler::give_prompts() {
   });
   int64_t others = 0;
   for (size_t i = 1; i < prompts_.size(); ++i) others += left(*prompts_[i]);
-  give(*prompts_.front(), std::max((tokens_left_ + 1) / 2, tokens_left_ - others));
-  for (size_t i = 1; i < prompts_.size(); ++i) give(*prompts_[i], tokens_left_);
+  const int64_t kept = tokens_left_ - most;
+  give(*prompts_.front(), std::max((most + 1) / 2, most - others));
+  for (size_t i = 1; i < prompts_.size(); ++i) give(*prompts_[i], tokens_left_ - kept);
 }
 
 // Pages for the tokens of all that run, the last of them preempted where there are too few.

@@ -23,6 +23,7 @@ struct Limits {
   int tokens = 64;    // of one step
   int sequences = 1;  // running at once; at most `tokens`
   int outputs = 0;    // rows of logits of one step, at least `sequences`
+  int beside = 0;     // of prompts in a step with decodes, or as many as these; 0: all there is room for
 
   int rows() const { return std::max(outputs, sequences); }
 };
@@ -37,7 +38,8 @@ struct Limits {
 // that waits with a higher priority.
 //
 // In a step each decode has its token. What is left of the budget is for prompts: half of it for the first of
-// them, the rest for those that have least to do.
+// them, the rest for those that have least to do. Whoever decodes waits for the whole step, so beside decodes
+// prompts have no more tokens than these, or than Limits::beside.
 class Scheduler {
  public:
   Scheduler(KvPool& pool, PrefixCache& cache, const Limits& limits);
@@ -68,7 +70,7 @@ class Scheduler {
   bool open(Sequence& s);
   void preempt(Sequence& s);
   void give(Sequence& s, int64_t most);
-  void give_prompts();
+  void give_prompts(int64_t most);
 
   KvPool& pool_;
   PrefixCache& cache_;

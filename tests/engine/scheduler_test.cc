@@ -97,6 +97,18 @@ TEST_F(SchedulerTest, ALongPromptIsComputedInFullStepsWhenItIsAlone) {
   EXPECT_EQ(step(), (Counts{{1, 10}, {2, 1}}));
 }
 
+TEST_F(SchedulerTest, PromptsHaveABoundedPartOfAStepWithDecodes) {
+  start({.tokens = 40, .sequences = 8, .beside = 2});
+  add(40, 60);
+  EXPECT_EQ(step(), (Counts{{1, 40}})) << "alone";
+  Sequence& b = add(4, 60);
+  Sequence& c = add(3, 60);
+  EXPECT_EQ(step(), (Counts{{1, 1}, {2, 1}, {3, 1}}));
+  while (b.state != State::kDecode || c.state != State::kDecode) step();
+  add(30, 60);
+  EXPECT_EQ(step(), (Counts{{1, 1}, {2, 1}, {3, 1}, {4, 3}})) << "as many as decode";
+}
+
 TEST_F(SchedulerTest, CutsAPieceWhereTheRowsOfLogitsEnd) {
   start({.tokens = 20, .sequences = 2, .outputs = 4});
   add(10, 20, {.logits_at = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}});
