@@ -12,9 +12,9 @@ namespace juno::server {
 // "/a%20b?c" -> path "/a b", query "c". False for what is no path, or is encoded wrongly, or holds a NUL.
 bool split_target(std::string_view target, HttpRequest& request);
 
-// 1 to 128 visible ASCII characters.
 // What lets two readers of a head disagree on what it asks, or where its body ends; "": nothing.
 std::string head_fault(const Headers& headers);
+// 1 to 128 visible ASCII characters.
 bool is_request_id(std::string_view text);
 
 enum class Framing : uint8_t { kLength, kChunked, kUntilClose };
