@@ -153,11 +153,15 @@ uint64_t Reader::tensor_bytes() const {
   return sum;
 }
 
-void Reader::forget(const uint8_t* data, uint64_t bytes) const {
-  for (const auto& image : images_) {
-    const auto offset = reinterpret_cast<uintptr_t>(data) - reinterpret_cast<uintptr_t>(image->data());
-    if (offset < image->size()) image->forget(offset, bytes);
-  }
+std::function<void(const uint8_t*, uint64_t)> Reader::forgetter() const {
+  std::vector<const Image*> images;
+  for (const auto& image : images_) images.push_back(image.get());
+  return [images = std::move(images)](const uint8_t* data, uint64_t bytes) {
+    for (const Image* image : images) {
+      const auto offset = reinterpret_cast<uintptr_t>(data) - reinterpret_cast<uintptr_t>(image->data());
+      if (offset < image->size()) image->forget(offset, bytes);
+    }
+  };
 }
 
 Result<void> Reader::unchanged() const {

@@ -3,6 +3,7 @@
 // split model, or inside an executable ZIP (llamafile). Whatever it hands out has been checked.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -62,9 +63,9 @@ class Reader {
   uint64_t file_bytes() const;    // sum over all parts
   uint64_t tensor_bytes() const;  // sum of TensorInfo::bytes
 
-  // The data of a tensor, or a part of it, was copied to where it is needed: memory that it took here is
-  // given back. It stays readable.
-  void forget(const uint8_t* data, uint64_t bytes) const;
+  // To be called when the data of a tensor, or a part of it, was copied to where it is needed: memory that it
+  // took here is given back. It stays readable. The function lives no longer than what was read.
+  std::function<void(const uint8_t* data, uint64_t bytes)> forgetter() const;
 
   // An error when a part was written to or cut since open(): ask after the weights have been read.
   Result<void> unchanged() const;

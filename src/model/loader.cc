@@ -93,7 +93,8 @@ Tensor Loader::upload(const gguf::TensorInfo& info, int layer, const Part& rows)
   // Devices only read what they upload; Tensor has no other pointer.
   uint8_t* data = const_cast<uint8_t*>(info.data) + rows.first * row_bytes;
   const Tensor uploaded = take(memory_->device(layer).upload({data, DType(info.type), shape}));
-  if (uploaded.data != data) file_.forget(data, static_cast<uint64_t>(row_bytes * shape.rows * shape.planes));
+  if (uploaded.data != data)
+    file_.forgetter()(data, static_cast<uint64_t>(row_bytes * shape.rows * shape.planes));
   return uploaded;
 }
 

@@ -95,6 +95,7 @@ Result<Model> load_model(gguf::Reader file, int64_t context, std::vector<ops::De
     Config config = check(file, context, log);
     Faults faults;
     Keys keys(file.metadata(), config.architecture, faults);
+    for (ops::Device* device : layers) device->copies_later(file.forgetter());
     DeviceMemory memory(std::move(layers));
     auto architecture = make(file, config, &memory, keys, faults, log);
     return Model{std::move(file), std::move(config), std::move(memory), std::move(architecture)};

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -35,6 +36,11 @@ class Device {
   // A weight as this device's kernels want it. The result may alias `host` (a CPU that reads the file's own
   // order copies nothing), so `host` outlives it; its shape and dtype stay the logical ones.
   virtual Result<Tensor> upload(const Tensor& host) = 0;
+
+  // Allows upload() to leave a weight where it is and to lay it out anew later, between two passes. `forget`
+  // is told what of it is read no longer.
+  using Forget = std::function<void(const uint8_t* data, uint64_t bytes)>;
+  virtual void copies_later(Forget /*forget*/) {}
 
   // What allocate(bytes) and upload(host) take of this device's memory, to the byte; 0 for a weight that
   // stays where it is. Shape and type decide; nothing is read. own_bytes: what it takes for itself besides.

@@ -170,7 +170,7 @@ void Server::ended(const Ended& what) {
   options_.access.info("{:%Y-%m-%dT%H:%M:%SZ} {} {} {} status={} bytes={} ms={:.1f} key={} user={}{}",
                        fmt::gmtime(std::time(nullptr)), request.id, method, route, what.status, what.bytes,
                        what.seconds * 1e3, request.tenant.empty() ? "-" : request.tenant,
-                       what.user.empty() ? "-" : short_hash(what.user), what.complete ? "" : " broken-off");
+                       what.user.empty() ? "-" : what.user, what.complete ? "" : " broken-off");
 }
 
 }  // namespace juno::server

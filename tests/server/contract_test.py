@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the server promises beside the fields of its routes: headers, sessions, figures, the watchdog, odd HTTP, the shape of refusals."""
+import hashlib
 import json
 import re
 import threading
@@ -66,6 +67,26 @@ def test_C29_C71_a_stream_ends_early_at_every_phase():
             assert [b'"error"' in t for t in told] == [False] * (len(told) - 1) + [True], told[-2:]
             assert json.loads(told[-1]) == {"error": json.loads(told[-1])["error"]} and json.loads(told[-1])["error"]["code"] == "shutting_down"
         assert server.process.wait(60) == 0
+
+
+def test_C34_all_routes_tell_an_overflow_in_one_sentence():
+    long = "word " * 3000
+    turns = [{"role": "user", "content": long}]
+    sentence = re.compile(r"the prompt has (\d+) tokens, the context takes (\d+)")
+    with Server("--embeddings") as server:
+        limit = server.request("GET", "/health").json()["models"][0]["context"]
+        for path, param, fields in (("/v1/chat/completions", "messages", {"messages": turns}), ("/v1/completions", "prompt", {"prompt": long}),
+                                    ("/v1/responses", "input", {"input": long}), ("/v1/embeddings", "input", {"input": long}),
+                                    ("/v1/messages", None, {"messages": turns, "max_tokens": 4}), ("/v1/messages/count_tokens", None, {"messages": turns}),
+                                    ("/v1/inference", "prompt", {"prompt": long}), ("/v1/inference/stream", "messages", {"messages": turns})):
+            takes_stream = path.rpartition("/")[2] in ("completions", "responses", "messages")
+            for streamed in ((False, True) if takes_stream else (None,)):
+                reply = server.request("POST", path, {"model": MODEL} | fields | ({} if streamed is None else {"stream": streamed}))
+                error = reply.json()["error"]
+                assert reply.status == 400 and error.get("param") == param and error.get("code", "context_length_exceeded") == "context_length_exceeded", (path, error)
+                tokens, takes = (int(x) for x in sentence.search(error["message"]).groups())
+                assert takes == limit < tokens, error
+                assert (reply.headers["x-juno-prompt-tokens"], reply.headers["x-juno-context-length"]) == (str(tokens), str(limit)), path
 
 
 def test_C35_the_limit_that_is_told_is_what_each_request_gets():
@@ -150,6 +171,9 @@ def test_every_promised_header_and_figure_is_there():
         for reply in (server.request("POST", "/v1/chat/completions", chat(colour=1)), server.request("GET", "/nowhere"),
                       server.request("POST", "/v1/chat/completions", chat(stream=True))):
             assert float(reply.headers["X-Juno-Latency-Ms"]) >= 0 and reply.headers["x-request-id"]
+        server.request("POST", "/v1/chat/completions", chat(user="ada", safety_identifier="eve"))
+        hashes = ",".join(hashlib.sha256(name).hexdigest()[:32] for name in (b"ada", b"eve"))
+        until(lambda: f" user={hashes}" in server.logged(), "both stand in the log, hashed")
         first = open_chat(server, **ENDLESS)
         read_tokens(first, 1)
         second = open_chat(server, **ENDLESS)
@@ -226,6 +250,24 @@ def test_odd_http_is_refused_or_understood():
         one = b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
         s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" + post + one + b"HEAD /health HTTP/1.1\r\nHost: localhost\r\n\r\n" + post + close + one)
         assert re.findall(rb"HTTP/1.1 (\d+)", read_all(s)) == [b"200"] * 4, "pipelined requests are answered in their order"
+
+
+def test_of_two_faults_the_first_of_the_contract_is_told():
+    faults = [({"messages": [{"content": "a"}]}, "missing_required_parameter"), ({"temperature": "0"}, "invalid_type"), ({"top_p": 2}, "decimal_above_max_value"),
+              ({"top_logprobs": 2}, "invalid_value"), ({"model": "none"}, "model_not_found"), ({"json_schema": {"type": "colour"}}, "invalid_json_schema"),
+              ({"reasoning_effort": "high"}, "unsupported_parameter"), ({"messages": [{"role": "user", "content": "word " * 3000}]}, "context_length_exceeded")]
+    with Server() as server:
+        for i, (early, code) in enumerate(faults):
+            for late, _ in faults[i:]:
+                got = server.request("POST", "/v1/chat/completions", chat(**late | early)).error()
+                assert got["code"] == code, (early, late, got)
+        for fields, param in (({"json_schema": True, "response_format": {"type": "text"}}, "json_schema"),
+                              ({"json_schema": True, "grammar": 'root ::= "a"'}, "grammar"),
+                              ({"x_juno_grammar": 'root ::= "a"', "response_format": {"type": "json_object"}}, "x_juno_grammar"),
+                              ({"ignore_eos": True, "max_completion_tokens": None}, "ignore_eos"), ({"min_tokens": 17}, "min_tokens"),
+                              ({"max_tokens": 17}, "max_tokens"), ({"tool_choice": "auto"}, "tool_choice")):
+            error = server.request("POST", "/v1/chat/completions", chat(**fields)).error()
+            assert (error["code"], error["param"]) == ("invalid_value", param), (fields, error)
 
 
 def test_C60_odd_json_is_refused_by_name():

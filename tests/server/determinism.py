@@ -8,6 +8,7 @@ alone under a salt of its own, is what the others are held to.
 """
 import json
 import os
+import platform
 import random
 import sys
 import threading
@@ -168,13 +169,20 @@ def compare(want, got, todo, company):
         assert a == b, f"{company}: request {i} differs: {json.dumps(todo[i])}\n  alone: {json.dumps(a)[:2000]}\n  here:  {json.dumps(b)[:2000]}"
 
 
+def machine():
+    with open("/proc/cpuinfo") as f:
+        model = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), platform.machine())
+    return f"{model}, {len(os.sched_getaffinity(0))} threads"
+
+
 def main(count, report=None):
     todo = requests(count)
-    told = {"requests": count, "runs": []}
+    told = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "requests": count, "runs": []}
     with Server("--quiet", "--chat-template", TOOLS_TEMPLATE, "--sequences", "1") as server:
         cold = [(path, {k: v for k, v in body.items() if k != "session_id"} | {"cache_salt": f"only-{i}"}) for i, (path, body) in enumerate(todo)]
         want = ask_all(server, cold, 1, 0)
         assert server.metric("juno_cached_tokens_total") == 0
+        told["program"] = server.request("GET", "/health").json()["version"]
         tokens = sum(len(one[3]) for said in want for one in said.values())
         told |= {"streams": sum(body["stream"] for _, body in todo), "choices": sum(len(said) for said in want), "logprobs_compared": tokens}
     for seed, (company, args, clients, (metric, least)) in enumerate(COMPANIES):

@@ -17,10 +17,11 @@ constexpr int64_t kPackedAlone = 4096;  // elements: below, waking another threa
 Product product(const CpuDevice& device, int64_t tokens, const Tensor& weight, ops::Activations activations) {
   const quant::FormatInfo& format = ops::format_of(weight);
   const FormatKernels& own = device.kernels_of(weight);
+  const CpuDevice::Place place = device.place_of(weight);
   Product p;
   p.panels = own.panels;
-  p.turned = device.turned(weight);
-  p.weight = weight.data;
+  p.turned = place.turned;
+  p.weight = place.data;
   p.row_bytes = format.row_bytes(weight.cols());
   p.k = weight.cols();
   p.outputs = weight.rows();

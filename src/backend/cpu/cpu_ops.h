@@ -35,6 +35,7 @@ class CpuOps final : public ops::Executor {
   std::string_view backend() const override { return "cpu"; }
   std::string_view isa() const override { return kernels_.name; }
   int threads() const override { return pool_->threads(); }
+  Tensor run(const ops::Batch& batch, const std::function<Tensor()>& forward) override;
 
  protected:
   size_t linear_scratch(const Tensor& x, const ops::Linear& w) const override;
@@ -124,9 +125,10 @@ class CpuOps final : public ops::Executor {
   // Elements: below, waking another thread costs more than it saves.
   static constexpr int64_t kWorthSharing = 8192, kPiece = 4096;
 
-  const CpuDevice& device_;
+  CpuDevice& device_;
   const Kernels& kernels_;
   const std::shared_ptr<ThreadPool> pool_;
+  std::chrono::nanoseconds last_pass_{0};  // how long it took
 };
 
 }  // namespace juno::cpu

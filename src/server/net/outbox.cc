@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/net/outbox.h"
 
+#include "server/auth.h"
 #include "server/errors.h"
 
 namespace juno::server {
@@ -111,7 +112,8 @@ bool Outbox::overrun() {
 
 void Outbox::log_user(std::string_view user) {
   const std::lock_guard lock(mutex_);
-  user_ = user;
+  if (!user_.empty()) user_ += ',';
+  user_ += short_hash(user);
 }
 
 std::string Outbox::user() const {

@@ -65,8 +65,8 @@ void check_generation(const Json& body, const Values& values, const char* maximu
   if (values.has("grammar") && (values.has("json_schema") || formatted || values.has("tools")))
     contradiction(values.sent_as("grammar"),
                   "cannot stand beside tools, json_schema or a JSON response_format");
-  if (values.has("json_schema") && formatted)
-    contradiction("json_schema", "cannot stand beside a JSON response_format");
+  if (values.has("json_schema") && format)
+    contradiction("json_schema", "cannot stand beside response_format");
 }
 
 std::shared_ptr<api::Service> find_model(App& app, const std::optional<std::string>& name) {
@@ -151,7 +151,7 @@ api::Work read_work(const Values& values, const Exchange& exchange, const api::S
 
 void log_user(const Values& values, Exchange& exchange) {
   for (const char* name : {"user", "safety_identifier"})
-    if (const auto user = values.text(name)) return exchange.log_user(*user);
+    if (const auto user = values.text(name)) exchange.log_user(*user);
 }
 
 std::unique_ptr<grammar::Automaton> read_constraint(const Values& values) {

@@ -11,6 +11,7 @@ namespace {
 
 inline constexpr int kPanelRows = 8;
 inline constexpr int kPanelTokens = 4;
+inline constexpr int kPairTokens = 0;  // that meet two panels at a time: none
 
 JUNO_BOTH void turn4(const uint8_t* w, int64_t stride, Bytes* to) {
   const auto at = [&](int64_t row) {
@@ -98,7 +99,7 @@ JUNO_BOTH Ints add_pair(Ints sum, Bytes w, const void* x) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(w, same_four(x)));
 }
 JUNO_BOTH Whole no_whole() { return _mm256_setzero_si256(); }
-template <bool kScaled>
+template <bool kScaled, bool kOnce>
 JUNO_BOTH Whole fold(Whole whole, Ints part, const void* scale) {
   return _mm256_add_epi32(whole, _mm256_madd_epi16(part, kScaled ? load_scale(scale) : _mm256_set1_epi16(1)));
 }

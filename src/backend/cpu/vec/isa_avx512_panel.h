@@ -11,6 +11,7 @@ namespace {
 
 inline constexpr int kPanelRows = 16;
 inline constexpr int kPanelTokens = 8;    // whose sums the registers hold
+inline constexpr int kPairTokens = 6;     // that meet two panels at a time
 inline constexpr int kPanelOffset = 128;  // signed bytes are stored with so much added
 inline constexpr bool kWideParts = true;  // add_four's sums are of 32 bits
 template <bool kSigned, int kLargest>
@@ -98,9 +99,10 @@ JUNO_BOTH Ints add_pair(Ints sum, Bytes w, const void* x) {
   return _mm512_dpwssd_epi32(sum, w, same_four(x));
 }
 JUNO_BOTH Whole no_whole() { return _mm512_setzero_ps(); }
-template <bool kScaled>
+template <bool kScaled, bool kOnce>
 JUNO_BOTH Whole fold(Whole whole, Ints part, const void* scale) {
   if constexpr (kScaled) return _mm512_fmadd_ps(load_scale(scale), _mm512_cvtepi32_ps(part), whole);
+  else if constexpr (kOnce) return _mm512_cvtepi32_ps(part);
   else return _mm512_add_ps(_mm512_cvtepi32_ps(part), whole);
 }
 JUNO_BOTH Floats value_of(Whole whole) { return whole; }

@@ -11,6 +11,7 @@ namespace {
 
 inline constexpr int kPanelRows = 8;
 inline constexpr int kPanelTokens = 4;    // whose sums the registers hold
+inline constexpr int kPairTokens = 0;     // that meet two panels at a time: none
 inline constexpr int kPanelOffset = 0;    // signed bytes are stored as they are
 inline constexpr bool kWideParts = true;  // add_four's sums are of 32 bits
 template <bool kSigned, int kLargest>
@@ -107,7 +108,7 @@ JUNO_BOTH Ints add_pair(Ints sum, Bytes w, const void* x) {
           vaddq_s32(sum.hi, pair_products8(vreinterpretq_s16_s32(w.hi), both))};
 }
 JUNO_BOTH Whole no_whole() { return no_ints(); }
-template <bool kScaled>
+template <bool kScaled, bool kOnce>
 JUNO_BOTH Whole fold(Whole whole, Ints part, const void* scale) {
   if constexpr (!kScaled) return plus(whole, part);
   const Scale s = load_scale(scale);

@@ -142,7 +142,8 @@ template <class S>
 JUNO_BOTH PanelTile tile_of(const Product& p, const PanelItem& item, int index, int t, int64_t begin) {
   return {record_row(p, item.first + t) + begin * RecordOf<S::block, S::cell>::bytes,
           static_cast<int64_t>(p.packed_bytes()),
-          item.sums + (static_cast<int64_t>(index) * item.count + t) * kLevels * kPanelRows};
+          item.sums + (static_cast<int64_t>(index) * item.count + t) * kLevels * kPanelRows,
+          int64_t{item.count} * kLevels * kPanelRows};
 }
 
 // Group g of all panels; they are unpacked from block `origin` on.
@@ -156,16 +157,22 @@ JUNO_BOTH void multiply_group(const Product& p, const PanelItem& item, int64_t o
     t = multiply_squares<S>(p, panel_from<S>(item, i, begin - origin), blocks,
                             tile_of<S>(p, item, i, 0, begin), {item.count, item.folded}, g);
 #endif
+  Panel w[kItemPanels];
+  for (int i = 0; i < item.panels; ++i) w[i] = panel_from<S>(item, i, begin - origin);
   while (t < item.count) {
-    const int tokens = item.count - t < kPanelTokens ? item.count - t : kPanelTokens;
+    const bool pairs = kPairTokens > 0 && item.panels > 1 && item.count - t >= kPairTokens;
+    const int most = pairs ? kPairTokens : kPanelTokens;
+    const int tokens = item.count - t < most ? item.count - t : most;
     for (int i = 0; i < item.panels; ++i) {
-      const Panel w = panel_from<S>(item, i, begin - origin);
       PanelTile tile = tile_of<S>(p, item, i, t, begin);
       int left = tokens;
-      if constexpr (kPanelTokens == 8) panel_tiles<S, 8>(w, blocks, tile, g, left);
-      panel_tiles<S, 4>(w, blocks, tile, g, left);
-      panel_tiles<S, 2>(w, blocks, tile, g, left);
-      panel_tiles<S, 1>(w, blocks, tile, g, left);
+      if constexpr (kPairTokens > 0) {
+        if (pairs && i + 1 < item.panels) panel_tiles<S, kPairTokens, 2>(w + i++, blocks, tile, g, left);
+      }
+      if constexpr (kPanelTokens == 8) panel_tiles<S, 8, 1>(w + i, blocks, tile, g, left);
+      panel_tiles<S, 4, 1>(w + i, blocks, tile, g, left);
+      panel_tiles<S, 2, 1>(w + i, blocks, tile, g, left);
+      panel_tiles<S, 1, 1>(w + i, blocks, tile, g, left);
     }
     t += tokens;
   }

@@ -62,45 +62,51 @@ JUNO_BOTH Panel panel(const Product& p, std::byte* scratch, int index) {
 // Where the activations of a tile begin (pack.h, Record), and where its sums wait.
 struct PanelTile {
   const std::byte* x;
-  int64_t x_stride;  // bytes between tokens
-  float* sums;       // [tokens, kLevels, kPanelRows]
+  int64_t x_stride;    // bytes between tokens
+  float* sums;         // [tokens, kLevels, kPanelRows]
+  int64_t panel_sums;  // floats between those of two panels
 };
 
-// whole[t] = the sum of a unit: cells [first, last) of a block.
-template <class S, int kTokens>
-JUNO_BOTH void panel_unit(const Panel& w, const std::byte* const* x, int first, Whole* whole) {
+// whole[i * kTokens + t] = the sum of a unit of panel i and token t: cells [first, last) of a block.
+template <class S, int kTokens, int kPanels>
+JUNO_BOTH void panel_unit(const Panel* w, const std::byte* const* x, int first, Whole* whole) {
   using R = RecordOf<S::block, S::cell>;
-  constexpr int kCells = S::unit / S::cell;
-#pragma GCC unroll 8
-  for (int t = 0; t < kTokens; ++t) whole[t] = no_whole();
+  constexpr int kCells = S::unit / S::cell, kSums = kTokens * kPanels;
+  constexpr bool kOnce = kCells == 1 && S::run == S::cell;
+#pragma GCC unroll 16
+  for (int i = 0; i < kSums; ++i) whole[i] = no_whole();
   for (int c = first; c < first + kCells; ++c) {
-    const std::byte* q = w.q + c * S::cell / 4 * kVectorBytes;
 #pragma GCC unroll 8
     for (int run = 0; run < S::cell; run += S::run) {
-      Ints parts[kTokens];
-#pragma GCC unroll 8
-      for (int t = 0; t < kTokens; ++t)
-        parts[t] = S::offset && kWideParts ? same_four(x[t] + R::sums + 4 * c) : no_ints();
+      Ints parts[kSums];
+#pragma GCC unroll 16
+      for (int i = 0; i < kSums; ++i)
+        parts[i] = S::offset && kWideParts ? same_four(x[i % kTokens] + R::sums + 4 * c) : no_ints();
 #pragma GCC unroll 32
-      for (int i = run; i < run + S::run; i += 4) {
-        const Bytes four = load_bytes(q + i / 4 * kVectorBytes);
-#pragma GCC unroll 8
-        for (int t = 0; t < kTokens; ++t)
-          parts[t] = add_four<S::is_signed>(parts[t], four, x[t] + c * S::cell + i);
+      for (int e = run; e < run + S::run; e += 4) {
+        Bytes four[kPanels];
+#pragma GCC unroll 2
+        for (int i = 0; i < kPanels; ++i) four[i] = load_bytes(w[i].q + (c * S::cell + e) / 4 * kVectorBytes);
+#pragma GCC unroll 16
+        for (int i = 0; i < kSums; ++i) {
+          Ints& part = parts[i % kPanels * kTokens + i / kPanels];  // a token's panels one after the other
+          part = add_four<S::is_signed>(part, four[i % kPanels], x[i / kPanels] + c * S::cell + e);
+        }
       }
-#pragma GCC unroll 8
-      for (int t = 0; t < kTokens; ++t)
-        whole[t] = fold<S::scaled>(whole[t], parts[t], w.s + c * kVectorBytes);
+#pragma GCC unroll 16
+      for (int i = 0; i < kSums; ++i)
+        whole[i] = fold<S::scaled, kOnce>(whole[i], parts[i], w[i / kTokens].s + c * kVectorBytes);
     }
     if constexpr (S::offset && !kWideParts && !S::scaled)
-#pragma GCC unroll 8
-      for (int t = 0; t < kTokens; ++t) whole[t] = plus(whole[t], same_four(x[t] + R::sums + 4 * c));
+#pragma GCC unroll 16
+      for (int i = 0; i < kSums; ++i) whole[i] = plus(whole[i], same_four(x[i % kTokens] + R::sums + 4 * c));
   }
   if constexpr (S::offset && !kWideParts && S::scaled)
     for (int c = first; c < first + kCells; c += 2)
-#pragma GCC unroll 8
-      for (int t = 0; t < kTokens; ++t)
-        whole[t] = add_pair(whole[t], load_bytes(w.u + c / 2 * kVectorBytes), x[t] + R::shorts + 2 * c);
+#pragma GCC unroll 16
+      for (int i = 0; i < kSums; ++i)
+        whole[i] = add_pair(whole[i], load_bytes(w[i / kTokens].u + c / 2 * kVectorBytes),
+                            x[i % kTokens] + R::shorts + 2 * c);
 }
 
 // acc = fma(m dx, M, acc).
@@ -137,51 +143,59 @@ JUNO_BOTH void add_to_tree(Floats* acc, float* sums, int g) {
   for (int t = 0; t < kTokens; ++t) wide_store(sums + (t * kLevels + level) * kPanelRows, acc[t]);
 }
 
-// Group g: `blocks` blocks of a panel times kTokens rows of activations, added into the tree.
-template <class S, int kTokens>
-[[gnu::noinline]] void panel_group(Panel w, int64_t blocks, const PanelTile& tile, int g) {
+// Group g: `blocks` blocks of kPanels panels times kTokens rows of activations, added into the tree.
+template <class S, int kTokens, int kPanels>
+[[gnu::noinline]] void panel_group(const Panel* panels, int64_t blocks, const PanelTile& tile, int g) {
   using R = RecordOf<S::block, S::cell>;
-  constexpr int kCells = S::block / S::cell, kUnits = S::block / S::unit;
-  Floats acc[kTokens];
+  constexpr int kCells = S::block / S::cell, kUnits = S::block / S::unit, kSums = kTokens * kPanels;
+  Floats acc[kSums];
+  Panel w[kPanels];
   const std::byte* x[kTokens];
+#pragma GCC unroll 16
+  for (int i = 0; i < kSums; ++i) acc[i] = no_floats();
+#pragma GCC unroll 2
+  for (int i = 0; i < kPanels; ++i) w[i] = panels[i];
 #pragma GCC unroll 8
-  for (int t = 0; t < kTokens; ++t) {
-    acc[t] = no_floats();
-    x[t] = tile.x + t * tile.x_stride;
-  }
+  for (int t = 0; t < kTokens; ++t) x[t] = tile.x + t * tile.x_stride;
   for (int64_t b = 0; b < blocks; ++b) {
-    const Floats d = wide_load(w.d);
-    float dx[kTokens];
-    Floats s[kTokens];
-#pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) {
-      dx[t] = float_at(x[t] + R::scale);
-      if constexpr (kUnits > 1) s[t] = wide_mul(d, all_floats(dx[t]));
-    }
     for (int unit = 0; unit < kUnits; ++unit) {
-      Whole whole[kTokens];
-      panel_unit<S, kTokens>(w, x, unit * (kCells / kUnits), whole);
-#pragma GCC unroll 8
-      for (int t = 0; t < kTokens; ++t)
-        acc[t] = wide_fma(kUnits > 1 ? s[t] : wide_mul(d, all_floats(dx[t])), value_of(whole[t]), acc[t]);
+      Whole whole[kSums];
+      panel_unit<S, kTokens, kPanels>(w, x, unit * (kCells / kUnits), whole);
+#pragma GCC unroll 16
+      for (int i = 0; i < kSums; ++i) {
+        const Floats s =
+            wide_mul(wide_load(w[i / kTokens].d), all_floats(float_at(x[i % kTokens] + R::scale)));
+        acc[i] = wide_fma(s, value_of(whole[i]), acc[i]);
+      }
     }
-    if constexpr (S::minimum != Minimum::kNone) panel_minimum<S, kTokens>(w, x, dx, acc);
-    w.q += S::block / 4 * kVectorBytes;
-    w.s += kCells * kVectorBytes;
-    w.u += S::pairs * kVectorBytes;
-    w.d += kPanelRows;
-    w.m += kPanelRows;
+    if constexpr (S::minimum != Minimum::kNone) {
+      float dx[kTokens];
+#pragma GCC unroll 8
+      for (int t = 0; t < kTokens; ++t) dx[t] = float_at(x[t] + R::scale);
+#pragma GCC unroll 2
+      for (int i = 0; i < kPanels; ++i) panel_minimum<S, kTokens>(w[i], x, dx, acc + i * kTokens);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < kPanels; ++i) {
+      w[i].q += S::block / 4 * kVectorBytes;
+      w[i].s += kCells * kVectorBytes;
+      w[i].u += S::pairs * kVectorBytes;
+      w[i].d += kPanelRows;
+      w[i].m += kPanelRows;
+    }
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) x[t] += R::bytes;
   }
-  add_to_tree<kTokens>(acc, tile.sums, g);
+#pragma GCC unroll 2
+  for (int i = 0; i < kPanels; ++i)
+    add_to_tree<kTokens>(acc + i * kTokens, tile.sums + i * tile.panel_sums, g);
 }
 
 // kTokens at a time as long as there are so many.
-template <class S, int kTokens>
-JUNO_BOTH void panel_tiles(const Panel& w, int64_t blocks, PanelTile& tile, int g, int& tokens) {
+template <class S, int kTokens, int kPanels>
+JUNO_BOTH void panel_tiles(const Panel* w, int64_t blocks, PanelTile& tile, int g, int& tokens) {
   for (; tokens >= kTokens; tokens -= kTokens) {
-    panel_group<S, kTokens>(w, blocks, tile, g);
+    panel_group<S, kTokens, kPanels>(w, blocks, tile, g);
     tile.x += kTokens * tile.x_stride;
     tile.sums += kTokens * kLevels * kPanelRows;
   }
