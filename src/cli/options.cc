@@ -68,7 +68,7 @@ void add_model_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--isa", o.session.isa, "Instruction set of the kernels; without it, the best this CPU has")
       ->check(CLI::IsMember(api::instruction_sets()));
   app.add_option("--chunk", o.session.chunk,
-                 "Prompt tokens of one forward pass, 0: 64, with a GPU 512; more take more memory, never "
+                 "Prompt tokens of one forward pass, 0: 256, with a GPU 512; more take more memory, never "
                  "another result")
       ->transform(in_range(int64_t{0}, int64_t{4096}));
   app.add_flag_callback(

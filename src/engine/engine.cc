@@ -255,12 +255,12 @@ Pick Engine::pick(Sequence& s, const Row& row, std::span<const float> logits) {
     allowed.mask = mask.bits;
     allowed.may_end = allowed.may_end && r.grammar->may_end();
     if (!mask.any && !r.grammar->may_end())
-      fail(Code::kFailed,
+      fail(Code::kBadData,
            "[engine] the grammar cannot be followed: no token of this vocabulary continues it");
   }
   const Pick pick = sampler_->pick(r.sampling, logits, s.tokens, row.position + 1, allowed);
   if (pick.id < 0)
-    fail(Code::kBadData, "[engine] every token is excluded{} by logit_bias, min_tokens or ignore_end",
+    fail(Code::kUsage, "[engine] every token is excluded{} by logit_bias, min_tokens or ignore_end",
          r.grammar ? " by the grammar," : "");
   return pick;
 }

@@ -31,6 +31,7 @@ def ask(server, **fields):
 def test_messages(server):
     reply = ask(server, temperature=0, system="Be brief.")
     assert reply.type == "message" and reply.role == "assistant" and reply.stop_reason in ("end_turn", "max_tokens")
+    assert reply._request_id
     assert reply.content[0].type == "text" and 0 < reply.usage.output_tokens <= 12
     text = reply.content[0].text
     cut = ask(server, temperature=0, system=[{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],

@@ -216,7 +216,7 @@ def test_messages_are_refused_as_anthropics_clients_read_it():
             value = reply.json()
             assert (reply.status, value["error"]["type"]) == (status, kind), (path, status, reply.body)
             assert list(value) == ["type", "error", "request_id"] and value["type"] == "error" and list(value["error"]) == ["type", "message"], value
-            assert value["request_id"] == reply.headers["x-request-id"]
+            assert value["request_id"] == reply.headers["x-request-id"] == reply.headers["request-id"]
         assert server.request("GET", "/v1/messages", x_api_key=KEY).headers["Allow"] == "POST"
         chunked = server.socket()
         chunked.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nx-api-key: %s\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n" % KEY.encode() + b" " * 0xfff)
@@ -265,9 +265,23 @@ def test_of_two_faults_the_first_of_the_contract_is_told():
                               ({"json_schema": True, "grammar": 'root ::= "a"'}, "grammar"),
                               ({"x_juno_grammar": 'root ::= "a"', "response_format": {"type": "json_object"}}, "x_juno_grammar"),
                               ({"ignore_eos": True, "max_completion_tokens": None}, "ignore_eos"), ({"min_tokens": 17}, "min_tokens"),
-                              ({"max_tokens": 17}, "max_tokens"), ({"tool_choice": "auto"}, "tool_choice")):
+                              ({"max_tokens": 17}, "max_tokens"), ({"logit_bias": {str(i): -100 for i in range(8192)}}, "logit_bias"), ({"tool_choice": "auto"}, "tool_choice")):
             error = server.request("POST", "/v1/chat/completions", chat(**fields)).error()
             assert (error["code"], error["param"]) == ("invalid_value", param), (fields, error)
+
+
+def test_large_requests_leave_no_memory_behind():
+    def resident():
+        with open(f"/proc/{server.process.pid}/status") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("RssAnon:"))
+
+    with Server("--quiet") as server:
+        ask(server)
+        before = resident()
+        body = json.dumps(chat(messages=[{"role": "user", "content": "\n" * 4_000_000}]))
+        for _ in range(4):
+            assert server.request("POST", "/v1/chat/completions", body).error()["code"] == "context_length_exceeded"
+        until(lambda: resident() - before < 32 << 10, "what large requests needed was kept")
 
 
 def test_C60_odd_json_is_refused_by_name():

@@ -42,6 +42,7 @@ Json anthropic_error(const Refusal& why, const HttpRequest& request) {
 HttpReply anthropic_reply(const Refusal& why, const HttpRequest& request) {
   HttpReply reply = openai_reply(why);
   reply.body = to_text(anthropic_error(why, request));
+  reply.headers.emplace_back("request-id", request.id);
   return reply;
 }
 

@@ -229,6 +229,7 @@ void set_turns(Plan& plan, const Values& values) {
 void run_messages(App& app, const std::shared_ptr<Exchange>& exchange) {
   Body body = read_body(app, *exchange, message_fields(),
                         [](const Json&, const Values& values, Check& check) { check_turns(values, check); });
+  body.headers.emplace_back("request-id", exchange->request().id);  // what its clients show in reports
   const Values& values = body.values;
   if (const Json* metadata = values.find("metadata"))
     if (const auto user = metadata->find("user_id"); user != metadata->end() && user->is_string())

@@ -56,6 +56,8 @@ struct Shared {
 
 // A request whose bytes are no HTTP, as its client is told.
 Refusal malformed(const error_code& why, const Limits& limits);
+// What the C library keeps of freed memory: else each worker would keep its largest request's.
+void give_back_memory();
 // Runs a route's handler; what it throws becomes a 500.
 void run_handler(const Route& route, std::shared_ptr<Exchange> exchange, const Log& log);
 
@@ -97,6 +99,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
  private:
   static constexpr bool kTls = !std::is_same_v<Stream, tcp::socket>;
   static constexpr size_t kSmallRead = 4 << 10, kLargeRead = 64 << 10;
+  static constexpr size_t kLargeBody = 1 << 20;       // what it needed is worth giving back to the system
   static constexpr size_t kMostBuffered = 128 << 10;  // of what is not parsed yet, or of a next request
   enum class State : uint8_t { kGreeting, kHead, kBody, kAnswering, kLingering, kClosed };
   using HeadParser = http::request_parser<http::empty_body>;
@@ -302,9 +305,12 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     const Route& route = *verdict_.route;
     auto exchange = std::make_shared<Answer>(box_);
     if (route.quick) return run_handler(route, std::move(exchange), shared_.how.log);
-    asio::post(shared_.workers, [&route, exchange = std::move(exchange), &log = shared_.how.log]() mutable {
-      run_handler(route, std::move(exchange), log);
-    });
+    const bool large = exchange->request().body.size() >= kLargeBody;
+    asio::post(shared_.workers,
+               [&route, exchange = std::move(exchange), &log = shared_.how.log, large]() mutable {
+                 run_handler(route, std::move(exchange), log);
+                 if (large) give_back_memory();
+               });
   }
 
   // ---- Answering.
@@ -423,7 +429,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   void report() {
     if (!box_) return;
     --shared_.answering;
-    const auto box = std::exchange(box_, nullptr);
+    auto box = std::exchange(box_, nullptr);
     shared_.front.ended({.request = box->request(),
                          .route = verdict_.route,
                          .status = status_,
@@ -432,6 +438,11 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
                          .complete = std::exchange(complete_, false),
                          .user = box->user()});
     box->left();
+    if (box->request().body.size() < kLargeBody) return;
+    asio::post(shared_.workers, [box = std::move(box)]() mutable {
+      box.reset();
+      give_back_memory();
+    });
   }
 
   // Closing at once, while the client still sends, would destroy the reply on its way.

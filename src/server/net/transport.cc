@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/net/transport.h"
 
+#include <malloc.h>
 #include <openssl/ssl.h>
 
 #include <cerrno>
@@ -20,6 +21,12 @@ Refusal malformed(const error_code& why, const Limits& limits) {
     return Refusal(413, kInvalidRequest, "request_too_large", {},
                    fmt::format("The request's body has more than {} bytes.", limits.body));
   return bad("invalid_value", {}, fmt::format("This is not HTTP/1.1: {}.", why.message()));
+}
+
+void give_back_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 void run_handler(const Route& route, std::shared_ptr<Exchange> exchange, const Log& log) {

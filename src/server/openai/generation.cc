@@ -45,8 +45,10 @@ Refusal refusal_of(const Error& error) {
       return Refusal(503, kServerError, "server_overloaded", {}, error.message);
     case Code::kDevice:
       return Refusal(503, kServerError, "server_overloaded", {}, error.message);
-    case Code::kBadData:  // a grammar that turned out to be too ambiguous
+    case Code::kBadData:  // a grammar that turned out to be too ambiguous, or none for this vocabulary
       return bad("unsupported_json_schema", {}, error.message);
+    case Code::kUsage:  // a bias that leaves no token
+      return bad("invalid_value", "logit_bias", error.message);
     case Code::kInterrupted:
       return Refusal(503, kServerError, "shutting_down", {}, "the server is shutting down");
     default:
@@ -59,6 +61,9 @@ Refusal refusal_of_submit(const Error& error) {
   if (error.code == Code::kBusy) return Refusal(429, kRateLimit, "rate_limit_exceeded", {}, error.message);
   if (error.code == Code::kNotFound)
     return Refusal(404, kInvalidRequest, "session_not_found", "session_id", error.message);
+  if (error.code == Code::kUsage ||
+      error.code == Code::kBadData)  // the tables let through what they must not
+    return Refusal(500, kServerError, "internal_error", {}, error.message);
   return refusal_of(error);
 }
 

@@ -84,7 +84,8 @@ std::shared_ptr<api::Service> find_model(App& app, const std::optional<std::stri
     throw Refusal(404, kInvalidRequest, "model_not_found", "model",
                   fmt::format("the model '{}' is not served here", wanted));
   if (e.code == Code::kBusy) throw Refusal(503, kServerError, "model_loading", {}, e.message);
-  throw refusal_of(e);
+  if (e.code == Code::kDevice) throw refusal_of(e);
+  throw Refusal(500, kServerError, "internal_error", "model", e.message);  // its file is not what it was
 }
 
 namespace {

@@ -162,15 +162,17 @@ JUNO_BOTH void store_floats(const Product& p, const FloatItem& item) {
     }
 }
 
-// A group at a time, so that the activations of all tokens are near while rows come and go.
+// For many tokens a group at a time, so that their activations are near while rows come and go. For few a row
+// is read from end to end: jumping from group to group would keep memory from running ahead.
 template <quant::FloatFormat F>
 void multiply(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
   FloatItem item;
   item.wide = reinterpret_cast<float*>(scratch);
   item.waiting = item.wide + (p.many() ? kItemRows * p.chunk() : 0);
+  const int64_t together = p.many() ? kItemRows : kFloatRows;
   for (; first < last; first = item.last) {
     item.first = first;
-    item.last = first + kItemRows < last ? first + kItemRows : last;
+    item.last = first + together < last ? first + together : last;
     for (item.token = 0; item.token < p.tokens; item.token += kItemTokens) {
       item.x = p.x + item.token * p.k;
       item.count = p.tokens - item.token < kItemTokens ? p.tokens - item.token : kItemTokens;
