@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What most sources include, compiled once for all of them (cmake/room.cmake). It saves time and nothing else: each file
-// still includes what it uses.
+// What most sources include, compiled once for all of them (cmake/room.cmake). It saves time and nothing
+// else: each file still includes what it uses.
 #pragma once
 
 #include <fmt/format.h>
