@@ -3,6 +3,7 @@
 """The server under strain: short forms of bench/serve_load. What depends on the machine's speed is measured there, not here."""
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,9 +15,14 @@ def verdicts(*args):
     """-> {what: value} of all that holds whatever the machine; fails where something does not."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "report.json")
-        p = subprocess.run([sys.executable, os.path.join(SOURCE, "bench", "serve_load"), *args, "--juno", JUNO, "--out", out],
-                           capture_output=True, text=True, timeout=170, env=environment())
-        assert os.path.exists(out), p.stderr
+        p = subprocess.Popen([sys.executable, os.path.join(SOURCE, "bench", "serve_load"), *args, "--juno", JUNO, "--out", out],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(), start_new_session=True)
+        try:
+            said, _ = p.communicate(timeout=170)
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)  # its servers too
+            raise
+        assert os.path.exists(out), said
         with open(out) as f:
             (report,) = json.load(f)["runs"]
     told = {name: v for name, v in report["verdicts"].items() if not v.get("timed")}
