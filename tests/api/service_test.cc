@@ -370,7 +370,7 @@ TEST(Service, ScoresAPromptAsAReplyOfTheSameTokens) {
 }
 
 TEST(Service, TellsHowFarAPromptIs) {
-  const auto service = open_service();
+  const auto service = take(Service::open({.model_path = kDemo, .chunk = 64}, {}));
   struct Progress : Heard {
     void on_prefill(int64_t done, int64_t of) override {
       EXPECT_FALSE(choice().end);
