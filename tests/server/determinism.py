@@ -26,7 +26,7 @@ TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type
 # What a company must have made happen, beyond equal replies: (metric, at least).
 COMPANIES = [
     ("alone, warm cache", ["--sequences", "1"], 1, ("juno_cached_tokens_total", 1)),
-    ("random company", ["--sequences", "16"], 24, ("juno_cached_tokens_total", 1)),
+    ("random company", ["--sequences", "4"], 24, ("juno_cached_tokens_total", 1)),
     ("giving way", ["--sequences", "16", "--kv-positions", "1152"], 24, ("juno_preempted_total", 1)),
     ("guesses from the prompt", ["--sequences", "8", "--prompt-lookup", "4"], 16, ("juno_accepted_tokens_total", 1)),
     ("guesses of a draft model", ["--sequences", "8", "--draft-model", DRAFT], 16, ("juno_accepted_tokens_total", 1)),
