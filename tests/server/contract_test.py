@@ -8,16 +8,9 @@ import threading
 import time
 
 from openai_test import MODEL, ask, ask_models, chat, events
-from serving import KEY, Server, main, read_all
+from serving import KEY, Server, main, read_all, until
 
 ENDLESS = {"stream": True, "ignore_eos": True, "max_completion_tokens": 900}
-
-
-def until(holds, why, seconds=60):
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, why
-        time.sleep(0.01)
 
 
 def open_chat(server, **fields):

@@ -109,6 +109,13 @@ def refused(*args, **env):
     return p.returncode, p.stderr.decode()
 
 
+def until(holds, why, seconds=60):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, why
+        time.sleep(0.01)
+
+
 def read_all(s):
     data = b""
     while True:

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 
-from serving import JUNO, Server, environment, main, read_all, refused
+from serving import JUNO, Server, environment, main, read_all, refused, until
 
 CHAT = {"model": "juno-demo", "messages": [{"role": "user", "content": "Tell me a story."}], "temperature": 0}
 
@@ -84,16 +84,11 @@ def test_C71_work_ends_when_its_client_has_left():
             assert piece, begun
             begun += piece
         second.sendall(post("/v1/chat/completions", CHAT | {"max_tokens": 900, "ignore_eos": True}))
-        until = time.monotonic() + 10
-        while server.metric("juno_requests_waiting") < 1 and time.monotonic() < until:
-            time.sleep(0.02)
+        until(lambda: server.metric("juno_requests_waiting") >= 1, "one waits", 10)
         assert (server.metric("juno_requests_running"), server.metric("juno_requests_waiting")) == (1, 1)
         for client, name in ((second, "juno_requests_waiting"), (first, "juno_requests_running")):
             client.close()
-            left = time.monotonic()
-            while server.metric(name) > 0:
-                assert time.monotonic() - left < 1, name
-                time.sleep(0.01)
+            until(lambda: server.metric(name) == 0, name, 1)
         assert server.metric("juno_kv_pages", state="used") == 0
         assert server.metric("juno_requests_total", outcome="cancelled") == 2
 

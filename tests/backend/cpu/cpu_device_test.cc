@@ -14,12 +14,6 @@ using ops::test::run;
 
 class Later : public test::OnEveryIsa {};
 
-const FormatKernels& kernels_of(const Isa& isa, const quant::FormatInfo& format) {
-  const FormatKernels* own = isa.kernels().formats;
-  while (own->gguf_id != format.gguf_id) ++own;
-  return *own;
-}
-
 // What a model's file gives up is overwritten here, so that whoever still reads it is found out.
 TEST_P(Later, TheFirstPassReadsTheFileAndThoseBehindItTurnedWeights) {
   for (const quant::FormatInfo& format : quant::formats()) {
@@ -44,7 +38,7 @@ TEST_P(Later, TheFirstPassReadsTheFileAndThoseBehindItTurnedWeights) {
       given_up = bytes;
     });
     EXPECT_EQ(take(cpu->device().upload(two)).data, two.data);
-    const bool turns = kernels_of(*GetParam(), format).turn != nullptr;
+    const bool turns = static_cast<CpuDevice&>(cpu->device()).kernels_of(two).turn != nullptr;
     EXPECT_EQ(cpu->device().held() > 0, turns);
     for (int i = 0; i < 3; ++i) {
       const auto forward = [&](const ops::Batch& b) {
