@@ -54,7 +54,6 @@ GpuOps::Shape GpuOps::shape_of(const ops::Batch& batch) const {
           .tokens = batch.tokens.data,
           .positions = batch.positions.data,
           .outputs = batch.outputs.data,
-          .layers = batch.layers.data(),
           .rows = batch.tokens.cols(),
           .wanted = batch.outputs.cols(),
           .max_chunks = chunks,
@@ -71,10 +70,22 @@ Tensor GpuOps::run(const ops::Batch& batch, const std::function<Tensor()>& forwa
   return p.result;
 }
 
+// No program survives that knows another cache: an engine that is made anew may have all but this where the
+// one before it had it.
+void GpuOps::follow_cache(std::span<const ops::KvLayer> layers) {
+  const auto same = [](const ops::KvLayer& a, const ops::KvLayer& b) {
+    return a.keys.data == b.keys.data && a.values.data == b.values.data;
+  };
+  if (std::ranges::equal(layers, cache_, same)) return;
+  programs_.clear();
+  cache_.assign(layers.begin(), layers.end());
+}
+
 // The program of this batch, its numbers handed over.
 GpuOps::Program& GpuOps::program(const ops::Batch& batch, const std::function<Tensor()>& forward) {
   const Shape shape = shape_of(batch);
   hand_over(batch);
+  follow_cache(batch.layers);
   for (const auto& known : programs_) {
     if (known->shape != shape) continue;
     recount(*known, batch);

@@ -54,7 +54,6 @@ class GpuOps final : public ops::Executor {
     const void* memory = nullptr;  // the arena, and where the batch's indices lie
     size_t memory_bytes = 0;
     const void *tokens = nullptr, *positions = nullptr, *outputs = nullptr;
-    const void* layers = nullptr;
     int64_t rows = 0, wanted = 0;
     int max_chunks = 0;
     bool runs = false, alone = false;  // PassMemory
@@ -76,6 +75,7 @@ class GpuOps final : public ops::Executor {
   };
 
   Shape shape_of(const ops::Batch& batch) const;
+  void follow_cache(std::span<const ops::KvLayer> layers);
   Program& program(const ops::Batch& batch, const std::function<Tensor()>& forward);
   void record(Program& p, const ops::Batch& batch, const std::function<Tensor()>& forward);
   int64_t best_rows(const Program& p) const;
@@ -94,6 +94,7 @@ class GpuOps final : public ops::Executor {
   bool recording_ = false;
   Steps steps_;
   std::vector<std::unique_ptr<Program>> programs_;
+  std::vector<ops::KvLayer> cache_;  // that the programs read and write
   uint64_t passes_ = 0;
   int64_t argmax_columns_ = 0;  // that the programs' argmax looks at; 0: all
   std::vector<Frequencies> frequencies_;

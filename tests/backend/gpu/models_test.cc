@@ -3,10 +3,12 @@
 // reference, to the bit.
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <filesystem>
 
 #include "backend/gpu/open.h"
 #include "engine/engine_fixture.h"
+#include "engine/kv_pool.h"
 
 namespace juno::gpu {
 namespace {
@@ -95,6 +97,52 @@ TEST(GpuModels, DecodeSeveralSequencesAtOnce) {
       if (m == &gpu) first.push_back(outcomes[i].tokens);
       else EXPECT_EQ(first[i], outcomes[i].tokens) << i;
     }
+  }
+}
+
+// A pass of one token over one page of `layers`.
+class OnePass {
+ public:
+  explicit OnePass(Machine& m) : m_(m), memory_(take(m.ops->device().allocate(sizeof kNumbers))) {
+    m.ops->device().write(number(0, 3), kNumbers);
+  }
+  ~OnePass() { m_.ops->device().release(memory_); }
+
+  void run(std::span<const ops::KvLayer> layers) {
+    const int32_t page = 0;
+    const ops::Run run{.rows = 1, .pages = {&page, 1}};
+    const ops::Batch batch{.tokens = number(0),
+                           .positions = number(1),
+                           .outputs = number(2),
+                           .runs = {&run, 1},
+                           .layers = layers};
+    m_.ops->run(batch, [&] { return model::forward(*m_.model->architecture, *m_.ops, batch); });
+  }
+
+ private:
+  static constexpr int32_t kNumbers[] = {7, 0, 0};  // token, position, row that is wanted
+  Tensor number(int at, int count = 1) {
+    return {static_cast<int32_t*>(memory_) + at, DType::kI32, {.rows = 1, .cols = count}};
+  }
+  Machine& m_;
+  void* const memory_;
+};
+
+TEST(GpuModels, FollowTheCacheWhenItLiesElsewhere) {
+  Machine gpu = on_gpu(engine::fixture("llama-untied-q8_0"), {.context = 48, .chunk = 12});
+  const model::Config& config = gpu.model->config;
+  const std::vector<ops::KvShape> shapes(static_cast<size_t>(config.layers), config.kv_shape());
+  const auto before = take(engine::KvPool::make(gpu.ops->device(), shapes, 1)),
+             after = take(engine::KvPool::make(gpu.ops->device(), shapes, 1));
+  std::vector<ops::KvLayer> layers(before->layers().begin(), before->layers().end());
+  OnePass pass(gpu);
+  for (int time = 0; time < 3; ++time) pass.run(layers);  // as launches, then as a graph
+  std::ranges::copy(after->layers(), layers.begin());
+  pass.run(layers);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const ops::KvLayer &old = before->layers()[i], &now = after->layers()[i];
+    const auto bytes = static_cast<size_t>(old.keys.shape.size()) * sizeof(uint16_t);
+    EXPECT_EQ(std::memcmp(old.keys.data, now.keys.data, bytes), 0) << "keys of layer " << i;
   }
 }
 
