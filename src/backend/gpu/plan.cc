@@ -134,22 +134,46 @@ int kernel_for(const MatvecArgs& a, int first, int last) {
   return -1;
 }
 
+// Blocks of a long row are large and one a multiprocessor, because each rounds the row for itself. Measured
+// on an H200 (docs/performance.md).
+struct BlockShape {
+  int warps, blocks;  // blocks: on a multiprocessor
+};
+BlockShape block_shape(const MatvecArgs& a, const Chip& chip) {
+  constexpr int kLong = 2048;
+  if (a.tokens * a.planes > 1 || a.block == 0 || a.ids || a.k < kLong)
+    return {chip.product_warps, chip.product_blocks};
+  return {chip.product_warps * 2, std::max(chip.product_blocks / 2, 1)};
+}
+
+// Strips that a warp asks for while the kernel before it still runs. Where one for each warp is more than the
+// L2 cache keeps until it is read, asking costs more than it gives.
+int32_t strips_asked(const MatvecArgs& a, int warps, int64_t turns) {
+  constexpr int64_t kMost = 150 << 10;  // bytes of a block
+  if (a.tokens * a.planes > 1 || a.block == 0) return static_cast<int32_t>(std::clamp<int64_t>(turns, 1, 3));
+  const auto row = static_cast<int64_t>(quant::find_format(a.parts[0].weight.format)->row_bytes(a.k));
+  return 4 * row * (a.epilogue == Epilogue::kGated ? 2 : 1) * warps <= kMost ? 1 : 0;
+}
+
+bool is_staged(const MatvecArgs& a) { return a.block != 0 && !a.x.q && !rounds_while_reading(a); }
+
 Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
-  const int warps = chip.product_warps, rows = a.tokens * a.planes;
+  const int rows = a.tokens * a.planes;
+  const BlockShape shape = block_shape(a, chip);
+  const int warps = shape.warps;
   assert(rows >= 1 && rows <= kMatvecRows && kernel >= 0);
   const int index = rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3, planned = 1 << index;
   const int64_t tasks = ceil_div(strips(a), warps);
   const int64_t pairs = a.ids ? a.pairs : 1,
-                room = std::max<int64_t>(chip.multiprocessors * chip.product_blocks / pairs, 1);
+                room = std::max<int64_t>(chip.multiprocessors * shape.blocks / pairs, 1);
   const auto blocks = static_cast<uint32_t>(std::clamp<int64_t>(tasks, 1, room));
   const int first = static_cast<int>(Kernel::matvec_F32_1);
   MatvecArgs some = a;
   const int64_t turns = ceil_div(strips(a), int64_t{blocks} * warps);  // strips of a warp
-  if (some.prefetch_strips == 0)
-    some.prefetch_strips = static_cast<int32_t>(std::clamp<int64_t>(turns, 1, 3));
+  some.prefetch_strips = strips_asked(a, warps, turns);
   return launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
                 {blocks, static_cast<uint32_t>(pairs)}, static_cast<uint32_t>(warps) * 32,
-                matvec_shared(planned, a.k, a.block) + (a.block == 0 || a.x.q ? 0 : int64_t{a.k} * 4), some);
+                matvec_shared(planned, a.k, a.block) + (is_staged(a) ? int64_t{a.k} * 4 : 0), some);
 }
 
 }  // namespace

@@ -205,7 +205,7 @@ struct MatvecArgs {
   int32_t tokens = 0, planes = 1;
   int32_t k = 0, block = 32;  // block: of the activations, as §2 says for the weights' formats
 
-  int32_t prefetch_strips = 0;  // that each warp asks for early, at most 8, under kGated 4
+  int32_t prefetch_strips = 0;  // that each warp asks for early: at most 8, under kGated 4; set by plan()
 
   // The activations: rounded already (x.q set), or f32 that each block rounds for itself (from set), or, for
   // float weights, f32 (from set).
@@ -220,6 +220,13 @@ struct MatvecArgs {
   const int32_t* ids = nullptr;
   int32_t pairs = 0, inputs_shared = 1;
 };
+
+// One row that each block rounds while it reads it; others take shared memory on the way.
+constexpr bool rounds_while_reading(const MatvecArgs& a) {
+  const bool simple = a.source == Source::kPlain ||
+                      (a.source == Source::kNorm && a.norm.centred == 0 && !a.norm.bias);
+  return !a.x.q && a.tokens * a.planes == 1 && simple;
+}
 
 // Activations of many tokens for tensor cores. Rows as in Rounded, in panels of 64; k in stages of 128.
 struct Panels {

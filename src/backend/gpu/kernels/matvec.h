@@ -5,9 +5,9 @@
 // ahead, over the ends of strips. One launch serves several weights of one input.
 #pragma once
 #include "backend/gpu/kernels/cell.h"
+#include "backend/gpu/kernels/gather.h"
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/matvec_float.h"
-#include "backend/gpu/kernels/record.h"
 #include "quant/dot.h"
 
 namespace juno::gpu {
@@ -139,6 +139,8 @@ JUNO_GPU void integer_strips(const MatvecArgs& a, const Job job) {
     for (int first = 0; first < steps; first += kDepth) {
       const bool last = first + kDepth >= steps;
       const int next = last ? 0 : first + kDepth;
+      if (kRows == 1 && first == 0 && twice == 1)
+        kept = residual_of(a, job, (job.first + item * job.stride) * kStrip + lane() % kStrip);
       if (last && item + 1 < items) planes = planes_of(item + 1);
       JUNO_UNROLL
       for (int d = 0; d < kDepth; ++d) {
@@ -187,20 +189,6 @@ JUNO_GPU void strips_of_any(const MatvecArgs& a, const Job& job, quant::List<Fs.
     ((a.parts[job.part].weight.format == Fs::gguf_id ? strips_of < Fs, kBlock, kRows,
       kRows == 1 ? 2 : kDepth > (a, job) : void()),
      ...);
-}
-
-// The rows of activations as records, whatever they come from.
-JUNO_GPU void gather_records(const MatvecArgs& a, int input, const Records& to) {
-  if (a.x.q) return copy_records(to, a.x, input * a.planes, a.tokens * a.planes);
-  float* slots = shared<float>();
-  float* staged = reinterpret_cast<float*>(to.at + a.tokens * a.planes * record_row_bytes(a.k, a.block));
-  JUNO_UNROLL_BY(1)
-  for (int t = 0; t < a.tokens; ++t) {
-    const int64_t row = static_cast<int64_t>(input + t) * a.k;
-    const RoundSource from{a.from + row, a.up ? a.up + row : nullptr, a.norm, a.source, a.from_act};
-    const Normed of = stage_source(from, a.k, slots, staged);
-    round_row(from, of, staged, {a.k, a.block, a.planes, t * a.planes}, to);
-  }
 }
 
 // What of the weights a warp reads first is on its way to the L2 cache while the kernel before still runs: a
@@ -252,7 +240,7 @@ JUNO_GPU void matvec(const MatvecArgs& a) {
   Job job{.pair = block_y(), .input = 0, .expert = 0};
   if (a.ids) job.input = block_y() / a.inputs_shared, job.expert = a.ids[block_y()];
   if (a.block != 0) {
-    gather_records(a, job.input, Records{shared() + kRecordsAt, a.k, a.block});
+    gather_records(a, job.input);
     barrier();
   }
   const int parts = a.epilogue == Epilogue::kGated ? 1 : a.part_count;

@@ -101,7 +101,7 @@ JUNO_GPU void float_strips(const MatvecArgs& a, const Job job) {
                   lane() % 2 * 8};
   for (int strip = job.first; strip < job.strips; strip += job.stride) {
     for (int pass = 0; pass < 2; ++pass) {
-      float kept = 0;
+      float kept = residual_of(a, job, strip * 4 + pass * 2 + half);
       for (int of = 0; of < twice; ++of) {
         const Weight& w = a.parts[job.part + of].weight;
         const int row = strip * 4 + pass * 2 + half;

@@ -30,7 +30,15 @@ JUNO_GPU float group_tree(float acc, int apart) {
   return acc + shuffle_xor(acc, 4 * apart);
 }
 
-// Group g of the lanes writes token g. `kept` holds the gate's sum until that of the up matrix is there.
+// What the product of one row of activations is added to; asked for before the product is known.
+JUNO_GPU float residual_of(const MatvecArgs& a, const Job& job, int row) {
+  const MatvecPart& p = a.parts[job.part];
+  if (a.epilogue != Epilogue::kAdd || row >= p.weight.rows) return 0;
+  return a.residual[static_cast<int64_t>(job.pair) * p.y_stride + row];
+}
+
+// Group g of the lanes writes token g. `kept` holds the gate's sum until that of the up matrix is there, and
+// with one row of activations residual_of().
 template <int kRows>
 JUNO_GPU void finish(const MatvecArgs& a, const Job& job, const Place& at, const float (&acc)[kRows],
                      float& kept) {
@@ -54,7 +62,7 @@ JUNO_GPU void finish(const MatvecArgs& a, const Job& job, const Place& at, const
     }
     y = activate(a.act, kept) * y;
   }
-  if (a.epilogue == Epilogue::kAdd) y = a.residual[i] + y;
+  if (a.epilogue == Epilogue::kAdd) y = (kRows == 1 ? kept : a.residual[i]) + y;
   to.y[i] = y;
 }
 

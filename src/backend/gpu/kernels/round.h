@@ -164,14 +164,14 @@ JUNO_GPU void sink_four(float (&v)[4], int i, const RoundRows& rows, const Sink&
     const Rounding y = round_four(v, rows.block);
     if (i < rows.k) {
       sink.q(rows.first_row + plane, i, y.q);
-      if (i % 32 == 0) sink.h(rows.first_row + plane, i / 32, y.h);
-      if (i % rows.block == 0) sink.d(rows.first_row + plane, i / rows.block, y.d);
+      if (i % 32 == 0) sink.h(rows.first_row + plane, i, y.h);
+      if ((i & (rows.block - 1)) == 0) sink.d(rows.first_row + plane, i, y.d);
     }
     if (plane + 1 < rows.planes) take_rounded(v, y);
   }
 }
 
-// sink.q(row, i, four bytes), sink.h(row, cell, h), sink.d(row, block, d).
+// sink.q(row, i, four bytes), sink.h(row, i, h), sink.d(row, i, d) of the elements from i on.
 template <class Sink>
 JUNO_GPU void round_row(const RoundSource& from, const Normed& of, const float* staged, const RoundRows& rows,
                         const Sink& sink) {
@@ -196,10 +196,12 @@ struct GlobalSink {
   JUNO_GPU void q(int row, int i, uint32_t four) const {
     reinterpret_cast<uint32_t*>(y.q)[(static_cast<int64_t>(row) * k + i) / 4] = four;
   }
-  JUNO_GPU void h(int row, int cell, uint32_t sums) const {
-    y.h[static_cast<int64_t>(row) * (k / 32) + cell] = sums;
+  JUNO_GPU void h(int row, int i, uint32_t sums) const {
+    y.h[static_cast<int64_t>(row) * (k / 32) + i / 32] = sums;
   }
-  JUNO_GPU void d(int row, int at, float d) const { y.d[static_cast<int64_t>(row) * (k / block) + at] = d; }
+  JUNO_GPU void d(int row, int i, float d) const {
+    y.d[static_cast<int64_t>(row) * (k / block) + i / block] = d;
+  }
 };
 
 }  // namespace juno::gpu
