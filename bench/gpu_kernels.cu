@@ -193,7 +193,6 @@ void check_format(int rows, int cols, int tokens) {
   a.k = cols;
   a.block = block_of(w);
   a.from = to_device(x);
-  a.prefetch_strips = 1;
   enqueue(plan(a, chip)[0]);
   check(cudaMemcpy(got.data(), a.parts[0].y, got.size() * 4, cudaMemcpyDeviceToHost), F::name);
   const int block = quant::activation_block(F::block_size, cols);
@@ -270,8 +269,8 @@ void time_shape(const Shape& s) {
       else a.from = x;
       a.source = source;
       a.norm.weight = norm;
-      a.prefetch_strips = strips;
       all.push_back(plan(a, chip)[0]);
+      reinterpret_cast<MatvecArgs*>(all.back().args)->prefetch_strips = strips;
     }
     return all;
   };
@@ -390,7 +389,6 @@ class Token {
     a.from = from;
     a.source = normed ? Source::kNorm : Source::kPlain;
     a.norm.weight = norm;
-    a.prefetch_strips = 1;
     return a;
   }
   void add_product(MatvecArgs a) {

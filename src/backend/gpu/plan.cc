@@ -134,45 +134,48 @@ int kernel_for(const MatvecArgs& a, int first, int last) {
   return -1;
 }
 
-// Blocks of a long row are large and one a multiprocessor, because each rounds the row for itself. Measured
-// on an H200 (docs/performance.md).
+// The blocks of a product. One row of activations goes to as many multiprocessors as there are strips for;
+// long ones to large blocks, one a multiprocessor, because each block rounds the row for itself. Measured on
+// an H200 (docs/performance.md).
 struct BlockShape {
-  int warps, blocks;  // blocks: on a multiprocessor
+  int warps = 0;
+  int64_t blocks = 1;
 };
 BlockShape block_shape(const MatvecArgs& a, const Chip& chip) {
   constexpr int kLong = 2048;
-  if (a.tokens * a.planes > 1 || a.block == 0 || a.ids || a.k < kLong)
-    return {chip.product_warps, chip.product_blocks};
-  return {chip.product_warps * 2, std::max(chip.product_blocks / 2, 1)};
+  const bool one = a.tokens * a.planes == 1 && a.block != 0 && !a.ids, large = one && a.k >= kLong;
+  const int warps = large ? 2 * chip.product_warps : chip.product_warps,
+            resident = large ? std::max(chip.product_blocks / 2, 1) : chip.product_blocks;
+  const int64_t tasks = one ? strips(a) : ceil_div(strips(a), warps), pairs = a.ids ? a.pairs : 1,
+                room = std::max<int64_t>(chip.multiprocessors * resident / pairs, 1);
+  return {warps, std::clamp<int64_t>(tasks, 1, room)};
 }
 
-// Strips that a warp asks for while the kernel before it still runs. Where one for each warp is more than the
-// L2 cache keeps until it is read, asking costs more than it gives.
-int32_t strips_asked(const MatvecArgs& a, int warps, int64_t turns) {
-  constexpr int64_t kMost = 150 << 10;  // bytes of a block
-  if (a.tokens * a.planes > 1 || a.block == 0) return static_cast<int32_t>(std::clamp<int64_t>(turns, 1, 3));
+// Strips that a warp asks for while the kernel before it still runs. Of one row none where a strip for each
+// warp is so much that asking costs more than it gives.
+int32_t strips_asked(const MatvecArgs& a, const BlockShape& shape) {
+  constexpr int64_t kMost = 120 << 10;  // bytes of a block
+  const int64_t own = ceil_div(strips(a), shape.blocks);
+  if (a.tokens * a.planes > 1 || a.block == 0)
+    return static_cast<int32_t>(std::clamp<int64_t>(ceil_div(own, shape.warps), 1, 3));
+  const int64_t halves = a.epilogue == Epilogue::kGated ? 2 : 1;
   const auto row = static_cast<int64_t>(quant::find_format(a.parts[0].weight.format)->row_bytes(a.k));
-  return 4 * row * (a.epilogue == Epilogue::kGated ? 2 : 1) * warps <= kMost ? 1 : 0;
+  return 4 * row * halves * std::min<int64_t>(own, shape.warps) <= kMost ? 1 : 0;
 }
 
 bool is_staged(const MatvecArgs& a) { return a.block != 0 && !a.x.q && !rounds_while_reading(a); }
 
 Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
   const int rows = a.tokens * a.planes;
-  const BlockShape shape = block_shape(a, chip);
-  const int warps = shape.warps;
   assert(rows >= 1 && rows <= kMatvecRows && kernel >= 0);
   const int index = rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3, planned = 1 << index;
-  const int64_t tasks = ceil_div(strips(a), warps);
-  const int64_t pairs = a.ids ? a.pairs : 1,
-                room = std::max<int64_t>(chip.multiprocessors * shape.blocks / pairs, 1);
-  const auto blocks = static_cast<uint32_t>(std::clamp<int64_t>(tasks, 1, room));
   const int first = static_cast<int>(Kernel::matvec_F32_1);
+  const BlockShape shape = block_shape(a, chip);
   MatvecArgs some = a;
-  const int64_t turns = ceil_div(strips(a), int64_t{blocks} * warps);  // strips of a warp
-  some.prefetch_strips = strips_asked(a, warps, turns);
+  some.prefetch_strips = strips_asked(a, shape);
   return launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
-                {blocks, static_cast<uint32_t>(pairs)}, static_cast<uint32_t>(warps) * 32,
+                {static_cast<uint32_t>(shape.blocks), static_cast<uint32_t>(a.ids ? a.pairs : 1)},
+                static_cast<uint32_t>(shape.warps) * 32,
                 matvec_shared(planned, a.k, a.block) + (is_staged(a) ? int64_t{a.k} * 4 : 0), some);
 }
 

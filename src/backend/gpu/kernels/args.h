@@ -223,8 +223,8 @@ struct MatvecArgs {
 
 // One row that each block rounds while it reads it; others take shared memory on the way.
 constexpr bool rounds_while_reading(const MatvecArgs& a) {
-  const bool simple = a.source == Source::kPlain ||
-                      (a.source == Source::kNorm && a.norm.centred == 0 && !a.norm.bias);
+  const bool simple =
+      a.source == Source::kPlain || (a.source == Source::kNorm && a.norm.centred == 0 && !a.norm.bias);
   return !a.x.q && a.tokens * a.planes == 1 && simple;
 }
 

@@ -21,7 +21,9 @@ struct Records {
       : at(at),
         k(k),
         block(block),
-        shift(block == 128 ? 7 : block == 64 ? 6 : 5),
+        shift(block == 128  ? 7
+              : block == 64 ? 6
+                            : 5),
         row_bytes(record_row_bytes(k, block)),
         inverse(0x7fffffffu / static_cast<uint32_t>(k >> shift) + 1) {}
 
