@@ -96,7 +96,7 @@ void Lowerer::input(MatvecArgs& a, const QuantiseArgs& x, bool is_float) {
   inside.source = x.source;
   inside.from_act = x.act;
   const bool one = x.tokens * x.planes == 1;
-  if (is_float || (one && (x.k <= kRoundedInside || rounds_while_reading(inside)))) {
+  if (is_float || (one && (x.k <= kRoundedInside || inside.rounds_while_reading()))) {
     a = inside;
     return;
   }

@@ -163,7 +163,7 @@ int32_t strips_asked(const MatvecArgs& a, const BlockShape& shape) {
   return 4 * row * halves * std::min<int64_t>(own, shape.warps) <= kMost ? 1 : 0;
 }
 
-bool is_staged(const MatvecArgs& a) { return a.block != 0 && !a.x.q && !rounds_while_reading(a); }
+bool is_staged(const MatvecArgs& a) { return a.block != 0 && !a.x.q && !a.rounds_while_reading(); }
 
 Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
   const int rows = a.tokens * a.planes;

@@ -207,6 +207,13 @@ struct MatvecArgs {
 
   int32_t prefetch_strips = 0;  // that each warp asks for early: at most 8, under kGated 4; set by plan()
 
+  // One row that each block rounds while it reads it; others take shared memory on the way.
+  constexpr bool rounds_while_reading() const {
+    const bool simple =
+        source == Source::kPlain || (source == Source::kNorm && norm.centred == 0 && !norm.bias);
+    return !x.q && tokens * planes == 1 && simple;
+  }
+
   // The activations: rounded already (x.q set), or f32 that each block rounds for itself (from set), or, for
   // float weights, f32 (from set).
   Rounded x;
@@ -220,13 +227,6 @@ struct MatvecArgs {
   const int32_t* ids = nullptr;
   int32_t pairs = 0, inputs_shared = 1;
 };
-
-// One row that each block rounds while it reads it; others take shared memory on the way.
-constexpr bool rounds_while_reading(const MatvecArgs& a) {
-  const bool simple =
-      a.source == Source::kPlain || (a.source == Source::kNorm && a.norm.centred == 0 && !a.norm.bias);
-  return !a.x.q && a.tokens * a.planes == 1 && simple;
-}
 
 // Activations of many tokens for tensor cores. Rows as in Rounded, in panels of 64; k in stages of 128.
 struct Panels {

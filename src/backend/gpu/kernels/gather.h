@@ -68,7 +68,7 @@ JUNO_GPU void gather_row(const MatvecArgs& a, const float* row, const Records& t
 JUNO_GPU void gather_records(const MatvecArgs& a, int input) {
   const Records to(shared() + kRecordsAt, a.k, a.block);
   if (a.x.q) return copy_records(to, a.x, input * a.planes, a.tokens * a.planes);
-  if (rounds_while_reading(a)) return gather_row(a, a.from + static_cast<int64_t>(input) * a.k, to);
+  if (a.rounds_while_reading()) return gather_row(a, a.from + static_cast<int64_t>(input) * a.k, to);
   float* slots = shared<float>();
   float* staged = reinterpret_cast<float*>(to.at + a.tokens * a.planes * record_row_bytes(a.k, a.block));
   JUNO_UNROLL_BY(1)
