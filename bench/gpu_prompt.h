@@ -108,8 +108,8 @@ double median_us(Call&& call, int times = 9) {
   return 1000.0 * ms[ms.size() / 2];
 }
 
-template <class F, int kUnit, class Shape, int kBlocks>
-__global__ void __launch_bounds__(Shape::kThreads, kBlocks) many(const __grid_constant__ ManyArgs a) {
+template <class F, int kUnit, class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks) many(const __grid_constant__ ManyArgs a) {
   multiply_many<F, kUnit, Shape>(a);
 }
 static __global__ void __launch_bounds__(256, 1) round_kernel(const __grid_constant__ RoundArgs a) {
@@ -141,22 +141,25 @@ struct Run {
   float* y = device<float>(size_t{2048} * 28672);
   uint8_t* blocks = device<uint8_t>(size_t{28672} * 4096 * 2);
   uint8_t* weights = device<uint8_t>(size_t{28672} * 4096 * 2);
-  uint16_t* q = device<uint16_t>(size_t{2112} * 14336);
-  uint16_t* h = device<uint16_t>(size_t{2112} * 1024);
-  float* d = device<float>(size_t{2112} * 448);
+  uint16_t* q = device<uint16_t>(size_t{2304} * 14336);
+  uint16_t* h = device<uint16_t>(size_t{2304} * 1024);
+  float* d = device<float>(size_t{2304} * 448);
   int8_t* q8 = device<int8_t>(size_t{2048} * 14336);
   float* d8 = device<float>(size_t{2048} * 448);
   int16_t* h8 = device<int16_t>(size_t{2048} * 896);
   uint32_t* wrong = device<uint32_t>(2);
 
-  template <class F, int kUnit, class Shape, int kBlocks>
-  void product(const char* name, const Size& s);
+  float* partial = device<float>(size_t{64} << 20);
+  uint32_t* arrived = device<uint32_t>(1 << 16, 0);
+
+  template <class F, int kUnit, class Shape>
+  void product(const char* name, const Size& s, int splits = 1);
   template <class Shape>
   void attention(const char* name, int tokens, int before, int heads, int kv_heads, int dim);
 };
 
-template <class F, int kUnit, class Shape, int kBlocks>
-void Run::product(const char* name, const Size& s) {
+template <class F, int kUnit, class Shape>
+void Run::product(const char* name, const Size& s, int splits) {
   const std::string full = std::string(F::name) + "/" + name;
   if (full.find(only) == std::string::npos) return;
   const int block = quant::activation_block(F::block_size, s.cols), unit = kUnit;
@@ -167,21 +170,28 @@ void Run::product(const char* name, const Size& s) {
   make_floats<<<static_cast<unsigned>((n + 255) / 256), 256>>>(x, n, 3.0f);
   check(cudaMemset(y, 0xff, size_t(s.tokens) * s.rows * 4), "memset");
   check(cudaMemset(wrong, 0, 8), "memset");
-  const RoundArgs round{
-      .x = x, .tokens = s.tokens, .k = s.cols, .block = block, .unit = unit, .y = {q, h, d}};
-  const auto stages = static_cast<unsigned>(panel_stages(s.cols)),
-             groups = static_cast<unsigned>((s.tokens + 63) / 64 * 8);
-  const double rounding = median_us([&] { round_kernel<<<dim3((stages + 7) / 8, groups), 256>>>(round); }, 3);
+  const int padded = static_cast<int>(padded_to(s.tokens, Shape::kTokens));
+  RoundArgs round{.from = {.x = x, .tokens = s.tokens, .k = s.cols, .block = block},
+                  .y = {.q = q, .h = h, .d = d, .rows = padded}};
+  round.q[unit / 64] = q;
+  check(cudaFuncSetAttribute(round_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536), "shared");
+  const dim3 pieces(s.tokens < 64 ? (s.cols + 1023) / 1024 : 1, padded);
+  const double rounding =
+      median_us([&] { round_kernel<<<pieces, 256, (256 + s.cols) * 4>>>(round); }, 3);
   const ManyArgs args{.parts = {{{weights, F::gguf_id, s.rows, s.cols, 0}, nullptr, y, s.rows}},
                       .x = round.y,
                       .rows = s.tokens,
                       .k = s.cols,
-                      .block = block};
-  const auto kernel = many<F, kUnit, Shape, kBlocks>;
-  if (!fits(kernel, Shape::kShared, full)) return;
+                      .block = block,
+                      .splits = splits,
+                      .partial = partial,
+                      .arrived = arrived};
+  const auto kernel = many<F, kUnit, Shape>;
+  constexpr int kShared = Shape::kShared;
+  if (!fits(kernel, kShared, full)) return;
   const dim3 grid(static_cast<unsigned>((s.tokens + Shape::kTokens - 1) / Shape::kTokens),
-                  static_cast<unsigned>((s.rows + Shape::kRows - 1) / Shape::kRows));
-  const double us = median_us([&] { kernel<<<grid, Shape::kThreads, Shape::kShared>>>(args); });
+                  static_cast<unsigned>((s.rows + Shape::kRows - 1) / Shape::kRows), static_cast<unsigned>(splits));
+  const double us = median_us([&] { kernel<<<grid, Shape::kThreads, kShared>>>(args); }, 5);
   quantise_rows<<<(s.tokens + 63) / 64, 64>>>(x, s.cols, block, q8, d8, h8, s.tokens);
   const int step = s.rows / 128;
   count_wrong<F><<<s.tokens, 128>>>(file, y, q8, d8, h8, s.cols, block, s.tokens, s.rows, step, wrong);
@@ -191,10 +201,10 @@ void Run::product(const char* name, const Size& s) {
   const double flop = 2.0 * s.rows * s.cols * s.tokens;
   const double bytes = static_cast<double>(plane_offset<F>(kPlaneCount<F>, s.rows, s.cols));
   std::printf(
-      "{\"variant\":\"%s\",\"rows\":%d,\"cols\":%d,\"tokens\":%d,\"us\":%.1f,\"tflops\":%.1f,\"weight_tbs\":%"
+      "{\"variant\":\"%s\",\"splits\":%d,\"rows\":%d,\"cols\":%d,\"tokens\":%d,\"us\":%.1f,\"tflops\":%.1f,\"weight_tbs\":%"
       ".2f,"
       "\"round_us\":%.1f,\"wrong\":%u,\"right\":%u}\n",
-      full.c_str(), s.rows, s.cols, s.tokens, us, flop / us * 1e-6, bytes / us * 1e-6, rounding, seen[0],
+      full.c_str(), splits, s.rows, s.cols, s.tokens, us, flop / us * 1e-6, bytes / us * 1e-6, rounding, seen[0],
       seen[1]);
   std::fflush(stdout);
 }

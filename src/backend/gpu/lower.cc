@@ -59,7 +59,6 @@ class Lowerer {
   void products(MatvecArgs a);
   // The same for more rows than those launches serve at once; false where there is no kernel for that.
   bool many_products(const MatvecArgs& a, const QuantiseArgs& x);
-  Panels panels(const RoundArgs& round);
   bool prompt_attention(const AttendArgs& a);
 
   const Lowering& how_;
@@ -124,45 +123,33 @@ void Lowerer::products(MatvecArgs a) {
   }
 }
 
-Panels Lowerer::panels(const RoundArgs& round) {
-  RoundArgs a = round;
-  const int64_t rows = int64_t{a.tokens} * a.planes;
-  a.y = panels_at(take<std::byte>(panels_bytes(rows, a.k, a.block)), rows, a.k);
-  add(plan(a));
-  return a.y;
-}
-
 bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
-  for (int i = 0; i < a.part_count; ++i)
-    if (many_unit(a.parts[i].weight.format, a.k) == 0) return false;
-  RoundArgs round{.x = x.x,
-                  .up = x.source == Source::kGated ? x.up : nullptr,
-                  .act = x.act,
-                  .tokens = x.tokens,
-                  .k = x.k,
-                  .block = x.block,
-                  .planes = x.planes};
-  if (x.source == Source::kNorm) {
-    auto* normed = take<float>(static_cast<size_t>(x.tokens) * static_cast<size_t>(x.k));
-    add(plan(NormArgs{.x = x.x, .y = normed, .w = x.norm, .n = x.k, .runs = x.tokens}));
-    round.x = normed;
+  const int32_t rows = x.tokens * x.planes;
+  const PanelCounts counts = panel_counts(rows, a.k, a.block);
+  RoundArgs round{
+      .from = x,
+      .y = {.h = take<uint16_t>(counts.h), .d = take<float>(counts.d), .rows = counts.rows}};
+  for (int i = 0; i < a.part_count; ++i) {
+    const int unit = many_unit(a.parts[i].weight.format, a.k);
+    if (unit == 0) return false;
+    if (!round.q[unit / 64]) round.q[unit / 64] = take<uint16_t>(counts.q);
   }
-  Panels of_unit[kStageDepth / 32 + 1] = {};
+  add(plan(round));
   for (int i = 0, next = 0; i < a.part_count; i = next) {
     const uint32_t format = a.parts[i].weight.format;
-    round.unit = many_unit(format, a.k);
-    Panels& rounded = of_unit[round.unit / 32];
-    if (!rounded.q) rounded = panels(round);
     ManyArgs many{.part_count = 0,
-                  .x = rounded,
-                  .rows = x.tokens * x.planes,
+                  .x = round.y,
+                  .rows = rows,
                   .planes = x.planes,
                   .k = a.k,
                   .block = a.block,
-                  .residual = a.epilogue == Epilogue::kAdd ? a.residual : nullptr};
+                  .residual = a.epilogue == Epilogue::kAdd ? a.residual : nullptr,
+                  .arrived = how_.memory.counters};
+    many.x.q = round.q[many_unit(format, a.k) / 64];
     for (next = i; next < a.part_count && a.parts[next].weight.format == format; ++next)
       many.parts[many.part_count++] = a.parts[next];
-    add(plan(many));
+    many.partial = take<float>(partial_count(many, how_.chip));
+    add(plan(many, how_.chip));
   }
   return true;
 }

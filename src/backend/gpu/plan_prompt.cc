@@ -11,36 +11,26 @@
 namespace juno::gpu {
 namespace {
 
-// Up to so many rows of activations the narrow kernel is faster.
-constexpr int kNarrowRows = 48;
-constexpr int kRoundWarps = 8;
+// Up to so many rows of activations the kernel for few is faster.
+constexpr int kFewRows = 32;
+constexpr int kMostSplits = 8;
+constexpr int kJoining = 16;  // an eighth of a tile against one more split to join
+// Rounding: rows are cut into pieces while there are few of them.
+constexpr int kFewTokens = 64, kRoundPiece = 1024, kRoundThreads = 256, kRoundSums = 256;
 
 struct Many {
   uint32_t format;
   int unit, largest_unit, block_size;
-  Kernel wide, narrow;
+  Kernel wide, few;
 };
 constexpr Many kMany[] = {
 #define JUNO_MANY_ENTRY(F, unit)                       \
   {                                                    \
       quant::F::gguf_id,         unit,                 \
       quant::kUnit<quant::F>,    quant::F::block_size, \
-      Kernel::wide_##F##_##unit, Kernel::narrow_##F##_##unit},
+      Kernel::wide_##F##_##unit, Kernel::few_##F##_##unit},
     JUNO_MANY_FORMATS(JUNO_MANY_ENTRY)
 #undef JUNO_MANY_ENTRY
-};
-
-// And from so many on the broad one, where the format has it.
-constexpr int kBroadRows = 512;
-struct Broad {
-  uint32_t format;
-  int unit;
-  Kernel kernel;
-};
-constexpr Broad kBroad[] = {
-#define JUNO_BROAD_ENTRY(F, unit) {quant::F::gguf_id, unit, Kernel::broad_##F##_##unit},
-    JUNO_BROAD_FORMATS(JUNO_BROAD_ENTRY)
-#undef JUNO_BROAD_ENTRY
 };
 
 // A format's own unit where the activations' blocks hold one, else 32.
@@ -55,17 +45,38 @@ const Many* many_for(uint32_t format, int64_t k) {
 
 uint32_t ceil_div(int64_t n, int64_t by) { return static_cast<uint32_t>((n + by - 1) / by); }
 
-size_t aligned(int64_t bytes) { return static_cast<size_t>(padded_to(bytes, 256)); }
-size_t q_bytes(int64_t rows, int64_t k) {
-  return aligned(padded_to(rows, kPanelRows) * panel_stages(k) * kStageDepth * 2);
-}
-size_t h_bytes(int64_t rows, int64_t k) { return q_bytes(rows, k) / 16; }
-
 template <class Shape>
-Launch many_launch(Kernel kernel, const ManyArgs& a) {
-  Extent grid{ceil_div(a.rows, Shape::kTokens), 0};
-  for (int i = 0; i < a.part_count; ++i) grid.y += ceil_div(a.parts[i].weight.rows, Shape::kRows);
-  return make_launch(static_cast<int>(kernel), grid, Shape::kThreads, Shape::kShared, a);
+int64_t tiles(const ManyArgs& a) {
+  int64_t of_rows = 0;
+  for (int i = 0; i < a.part_count; ++i) of_rows += ceil_div(a.parts[i].weight.rows, Shape::kRows);
+  return of_rows * ceil_div(a.rows, Shape::kTokens);
+}
+// How many blocks share a tile's K, so that the multiprocessors are busy and end together.
+template <class Shape>
+int splits(const ManyArgs& a, const Chip& chip) {
+  int best = 1;
+  int64_t least = 0;  // eighths of a tile that the busiest multiprocessor multiplies, and the joining
+  for (int splits = 1; splits <= kMostSplits; splits *= 2) {
+    const int64_t turns = ceil_div(tiles<Shape>(a) * splits, chip.multiprocessors);
+    const int64_t cost = turns * (8 * kJoining / splits) + (splits > 1 ? splits + kJoining / 2 : 0);
+    if (splits > 1 && cost >= least) continue;
+    best = splits;
+    least = cost;
+  }
+  return best;
+}
+template <class Shape>
+size_t partial_count(const ManyArgs& a, const Chip& chip) {
+  const int n = splits<Shape>(a, chip);
+  return n == 1 ? 0 : static_cast<size_t>(tiles<Shape>(a)) * n * Shape::kRows * Shape::kTokens;
+}
+template <class Shape>
+Launch many_launch(Kernel kernel, const ManyArgs& a, const Chip& chip) {
+  ManyArgs with = a;
+  with.splits = splits<Shape>(a, chip);
+  const uint32_t across = ceil_div(a.rows, Shape::kTokens);
+  const Extent grid{across, static_cast<uint32_t>(tiles<Shape>(a) / across), static_cast<uint32_t>(with.splits)};
+  return make_launch(static_cast<int>(kernel), grid, Shape::kThreads, Shape::kShared, with);
 }
 template <class Shape>
 Launch prompt_launch(Kernel kernel, const PromptArgs& a) {
@@ -81,29 +92,28 @@ int many_unit(uint32_t format, int64_t k) {
   return m ? m->unit : 0;
 }
 
-size_t panels_bytes(int64_t rows, int64_t k, int block) {
-  return q_bytes(rows, k) + h_bytes(rows, k) +
-         aligned(padded_to(rows, kPanelRows) * panel_stages(k) * kStageDepth / block * 4);
-}
-Panels panels_at(std::byte* memory, int64_t rows, int64_t k) {
-  return {.q = reinterpret_cast<uint16_t*>(memory),
-          .h = reinterpret_cast<uint16_t*>(memory + q_bytes(rows, k)),
-          .d = reinterpret_cast<float*>(memory + q_bytes(rows, k) + h_bytes(rows, k))};
+PanelCounts panel_counts(int64_t rows, int64_t k, int block) {
+  const int64_t padded = padded_to(rows, rows <= kFewRows ? FewShape::kTokens : WideShape::kTokens);
+  const auto q = static_cast<size_t>(padded * stages_of(k) * kStageDepth);
+  return {.rows = static_cast<int32_t>(padded), .q = q, .h = q / 16, .d = q / static_cast<size_t>(block)};
 }
 
 Launch plan(const RoundArgs& a) {
-  const Extent grid{ceil_div(panel_stages(a.k), kRoundWarps),
-                    ceil_div(int64_t{a.tokens} * a.planes, kPanelRows) * (kPanelRows / 8)};
-  return make_launch(static_cast<int>(Kernel::round_panels), grid, kRoundWarps * 32, 0, a);
+  const QuantiseArgs& from = a.from;
+  const int tokens = a.y.rows / from.planes;
+  const uint32_t pieces = from.tokens < kFewTokens ? ceil_div(from.k, kRoundPiece) : 1;
+  const auto floats = from.source == Source::kNorm ? from.k : padded_to(ceil_div(from.k, pieces), kStageDepth);
+  return make_launch(static_cast<int>(Kernel::round_panels), {pieces, static_cast<uint32_t>(tokens)},
+                     kRoundThreads, static_cast<uint32_t>((kRoundSums + floats) * sizeof(float)), a);
 }
 
-Launch plan(const ManyArgs& a) {
+size_t partial_count(const ManyArgs& a, const Chip& chip) {
+  return a.rows <= kFewRows ? partial_count<FewShape>(a, chip) : partial_count<WideShape>(a, chip);
+}
+Launch plan(const ManyArgs& a, const Chip& chip) {
   const Many* m = many_for(a.parts[0].weight.format, a.k);
   assert(m);
-  for (const Broad& b : kBroad)
-    if (a.rows >= kBroadRows && b.format == m->format && b.unit == m->unit)
-      return many_launch<BroadShape>(b.kernel, a);
-  return a.rows <= kNarrowRows ? many_launch<NarrowShape>(m->narrow, a) : many_launch<WideShape>(m->wide, a);
+  return a.rows <= kFewRows ? many_launch<FewShape>(m->few, a, chip) : many_launch<WideShape>(m->wide, a, chip);
 }
 
 bool can_attend_prompt(const PromptArgs& a) {

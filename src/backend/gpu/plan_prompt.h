@@ -6,15 +6,22 @@
 
 namespace juno::gpu {
 
-// What RoundArgs::unit is for products with rows of k weights of this format; 0: there is no kernel for it.
+// The unit in whose order products with rows of k weights of this format want their input: 32, 64 or 128; 0: there is
+// no kernel for it.
 int many_unit(uint32_t format, int64_t k);
 
-// Rounded activations: of `rows` rows of k elements in blocks of `block`.
-size_t panels_bytes(int64_t rows, int64_t k, int block);
-Panels panels_at(std::byte* memory, int64_t rows, int64_t k);
+// Rounded activations of `rows` rows of k elements in blocks of `block`: how many rows they are with those that fill
+// the last tile up, and how many numbers.
+struct PanelCounts {
+  int32_t rows;
+  size_t q, h, d;
+};
+PanelCounts panel_counts(int64_t rows, int64_t k, int block);
 
 Launch plan(const RoundArgs& a);
-Launch plan(const ManyArgs& a);
+// How many numbers ManyArgs::partial holds.
+size_t partial_count(const ManyArgs& a, const Chip& chip);
+Launch plan(const ManyArgs& a, const Chip& chip);
 
 bool can_attend_prompt(const PromptArgs& a);
 Launch plan(const PromptArgs& a);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "backend/gpu/kernel_test.h"
 #include "backend/gpu/plan_prompt.h"
 #include "ops/rope_table.h"
@@ -11,6 +13,39 @@ using ops::Ops;
 using ops::test::Positions;
 using test::Bits;
 using test::Memory;
+
+// Memory for rounded activations, full of NaNs.
+struct RoundedPanels {
+  RoundedPanels(const QuantiseArgs& from, int unit) {
+    const PanelCounts counts = panel_counts(int64_t{from.tokens} * from.planes, from.k, from.block);
+    q.assign(counts.q / 8, Quad32{{~0u, ~0u, ~0u, ~0u}});
+    h.assign(counts.h / 8, q[0]);
+    d.assign(counts.d / 4, q[0]);
+    panels = {reinterpret_cast<uint16_t*>(q.data()), reinterpret_cast<uint16_t*>(h.data()),
+              reinterpret_cast<float*>(d.data()), counts.rows};
+    round.from = from;
+    round.q[unit / 64] = panels.q;
+    round.y = panels;
+  }
+  std::vector<Quad32> q, h, d;
+  Panels panels;
+  RoundArgs round;
+};
+
+// What blocks that share a tile need.
+struct Splits {
+  explicit Splits(ManyArgs& a, int multiprocessors = 8) : chip{.multiprocessors = multiprocessors}, arrived(256) {
+    partial.resize(partial_count(a, chip));
+    a.partial = partial.data();
+    a.arrived = arrived.data();
+  }
+  bool clean() const {
+    return std::ranges::all_of(arrived, [](uint32_t n) { return n == 0; });
+  }
+  Chip chip;
+  std::vector<float> partial;
+  std::vector<uint32_t> arrived;
+};
 
 // x · weightᵀ + bias, then added to `residual`, by the rounding and the product of many tokens.
 struct Product {
@@ -28,26 +63,26 @@ struct Product {
   Bits on_gpu(Memory& memory) const {
     const quant::FormatInfo& format = ops::format_of(weight);
     const int64_t k = x.cols(), rows = x.rows() * planes;
-    const int block = format.activation_block(k), unit = many_unit(format.gguf_id, k);
+    const int block = format.activation_block(k);
     const Tensor y = test::zeros(memory, x.rows(), weight.rows());
-    std::vector<Quad32> panels(panels_bytes(rows, k, block) / sizeof(Quad32));
-    std::memset(panels.data(), 0xff, panels.size() * sizeof(Quad32));
-    const RoundArgs round{.x = x.f32(),
-                          .tokens = static_cast<int32_t>(x.rows()),
-                          .k = static_cast<int32_t>(k),
-                          .block = block,
-                          .unit = unit,
-                          .planes = planes,
-                          .y = panels_at(reinterpret_cast<std::byte*>(panels.data()), rows, k)};
+    const QuantiseArgs from{.x = x.f32(),
+                            .tokens = static_cast<int32_t>(x.rows()),
+                            .k = static_cast<int32_t>(k),
+                            .block = block,
+                            .planes = planes};
+    RoundedPanels rounded(from, many_unit(format.gguf_id, k));
     test::Weights weights;
-    const ManyArgs a{.parts = {{weights.upload(weight), bias ? bias.f32() : nullptr, y.f32(), y.cols()}},
-                     .x = round.y,
-                     .rows = static_cast<int32_t>(rows),
-                     .planes = planes,
-                     .k = static_cast<int32_t>(k),
-                     .block = block,
-                     .residual = residual ? residual.f32() : nullptr};
-    return test::run_both_ways({plan(round), plan(a)}, y);
+    ManyArgs a{.parts = {{weights.upload(weight), bias ? bias.f32() : nullptr, y.f32(), y.cols()}},
+               .x = rounded.panels,
+               .rows = static_cast<int32_t>(rows),
+               .planes = planes,
+               .k = static_cast<int32_t>(k),
+               .block = block,
+               .residual = residual ? residual.f32() : nullptr};
+    Splits joined(a);
+    const Bits bits = test::run_both_ways({plan(rounded.round), plan(a, joined.chip)}, y);
+    EXPECT_TRUE(joined.clean());
+    return bits;
   }
 };
 
@@ -114,23 +149,23 @@ TEST(GpuManyTokens, RoundAnActivatedInputLikeTheReference) {
   const Bits want = ops::test::run(reference, at.batch, [&](Ops& op) {
     return op.linear(op.gated(ops::Act::kGeluTanh, gate, up), {.weight = weight});
   });
-  std::vector<Quad32> panels(panels_bytes(11, 512, 64) / sizeof(Quad32));
-  const RoundArgs round{.x = gate.f32(),
+  RoundedPanels rounded({.x = gate.f32(),
                         .up = up.f32(),
+                        .source = Source::kGated,
                         .act = 1,
                         .tokens = 11,
                         .k = 512,
-                        .block = 64,
-                        .unit = many_unit(format.gguf_id, 512),
-                        .y = panels_at(reinterpret_cast<std::byte*>(panels.data()), 11, 512)};
+                        .block = 64},
+                       many_unit(format.gguf_id, 512));
   const Tensor y = test::zeros(memory, 11, 8);
   test::Weights weights;
-  const ManyArgs a{.parts = {{weights.upload(weight), nullptr, y.f32(), 8}},
-                   .x = round.y,
-                   .rows = 11,
-                   .k = 512,
-                   .block = 64};
-  EXPECT_EQ(test::run_both_ways({plan(round), plan(a)}, y), want);
+  ManyArgs a{.parts = {{weights.upload(weight), nullptr, y.f32(), 8}},
+             .x = rounded.panels,
+             .rows = 11,
+             .k = 512,
+             .block = 64};
+  Splits joined(a);
+  EXPECT_EQ(test::run_both_ways({plan(rounded.round), plan(a, joined.chip)}, y), want);
 }
 
 struct Case {

@@ -142,6 +142,13 @@ JUNO_GPU void copy_async16(void* to_shared, const void* from) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(to_shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
+// The same for 4, 8 or 16 bytes.
+template <int kBytes>
+JUNO_GPU void copy_async(void* to_shared, const void* from) {
+  const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(to_shared));
+  if constexpr (kBytes == 16) copy_async16(to_shared, from);
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(kBytes) : "memory");
+}
 JUNO_GPU void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most kPending of this thread's newest committed groups are under way.
 template <int kPending>

@@ -48,6 +48,17 @@ struct Arrivals {
   }
 };
 
+// What init wrote is there for copies too; a barrier of the block follows.
+JUNO_GPU void arrivals_ready() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+// Arrives once what this thread copied before is there.
+JUNO_GPU void copies_arrive(Arrivals& landed) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(in_shared(&landed.state)) : "memory");
+}
+
 #if __CUDA_ARCH_FEAT_SM90_ALL
 // ---- a warp fetches some stretches of memory: `landed` counts kFetchArrivals more when all are there
 // ----------------
@@ -75,10 +86,22 @@ JUNO_GPU void fetch(Arrivals&, void* to, const void* from, int bytes) {
   for (int i = lane() * 16; i < bytes; i += kWarp * 16)
     copy_async16(static_cast<char*>(to) + i, static_cast<const char*>(from) + i);
 }
-JUNO_GPU void fetch_end(Arrivals& landed) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(in_shared(&landed.state)) : "memory");
-}
+JUNO_GPU void fetch_end(Arrivals& landed) { copies_arrive(landed); }
 #endif
+
+// ---- a warpgroup gives registers away, or takes what others gave
+template <int kCount>
+JUNO_GPU void keep_registers() {
+#if __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+#endif
+}
+template <int kCount>
+JUNO_GPU void take_registers() {
+#if __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+#endif
+}
 
 // ---- products: c[16 x 8 kTiles] of each of four warps += a[16 x 16] b[16 x 8 kTiles]
 // -------------------------------- c and a are fragments as PTX lays them out for m16n8k16. b lies in shared
@@ -138,10 +161,21 @@ JUNO_GPU void wgmma(float (&c)[64], const uint32_t (&a)[4], uint64_t b, bool fre
                : JUNO_AB);
 }
 
+JUNO_GPU void wgmma(float (&c)[24], const uint32_t (&a)[4], uint64_t b, bool fresh) {
+  asm volatile(JUNO_WGMMA("48", "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," "%16,%17,%18,%19,%20,%21,%22,%23", "%24","%25","%26","%27","%28","%29")
+               : JUNO_C16(0), JUNO_C4(16), JUNO_C4(20)
+               : JUNO_AB);
+}
+JUNO_GPU void wgmma(float (&c)[48], const uint32_t (&a)[4], uint64_t b, bool fresh) {
+  asm volatile(JUNO_WGMMA("96", "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47", "%48","%49","%50","%51","%52","%53")
+               : JUNO_C16(0), JUNO_C16(16), JUNO_C16(32)
+               : JUNO_AB);
+}
+
 template <int kCount>
 JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* tile, int piece,
                        bool fresh) {
-  wgmma(c, a, tile_of(tile + piece_at(kCount / 4, 0, piece / 8 * 8, 0) + piece % 8 * 16, 16, 1024, 1), fresh);
+  wgmma(c, a, tile_of(tile, 16, 1024, 1) + (piece_at(2 * kCount, 0, piece) >> 4), fresh);
 }
 // b is one piece, 128 bytes a group; the upper half of a is zero.
 template <int kCount>
@@ -170,7 +204,7 @@ JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigne
     uint32_t tile[2];
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
                  : "=r"(tile[0]), "=r"(tile[1])
-                 : "r"(in_shared(b + piece_at(kCount / 4, j, piece + lane() / 8 % 2, lane() % 8)))
+                 : "r"(in_shared(b + piece_at(2 * kCount, 8 * j + lane() % 8, piece + lane() / 8 % 2)))
                  : "memory");
     float sum[4];
     JUNO_UNROLL

@@ -116,13 +116,17 @@ JUNO_GPU void prefetch(const void* from, uint32_t bytes) {
 
 // Copies arrive as late as they may or at once, so that a wait that is missing shows, and a place that is
 // still in use.
-JUNO_GPU void copy_async16(void* to_shared, const void* from) {
-  assert(reinterpret_cast<uintptr_t>(to_shared) % 16 == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0);
+template <int kBytes>
+JUNO_GPU void copy_async(void* to_shared, const void* from) {
+  assert(reinterpret_cast<uintptr_t>(to_shared) % kBytes == 0 &&
+         reinterpret_cast<uintptr_t>(from) % kBytes == 0);
   const host::Standing& me = host::here();
-  assert(to_shared >= me.shared && static_cast<std::byte*>(to_shared) + 16 <= me.shared + me.shared_bytes);
-  if (me.late) me.copies->back().push_back({to_shared, from, 16});
-  else std::memcpy(to_shared, from, 16);
+  assert(to_shared >= me.shared &&
+         static_cast<std::byte*>(to_shared) + kBytes <= me.shared + me.shared_bytes);
+  if (me.late) me.copies->back().push_back({to_shared, from, kBytes});
+  else std::memcpy(to_shared, from, kBytes);
 }
+JUNO_GPU void copy_async16(void* to_shared, const void* from) { copy_async<16>(to_shared, from); }
 JUNO_GPU void copies_commit() { host::here().copies->emplace_back(); }
 template <int kPending>
 JUNO_GPU void copies_wait() {

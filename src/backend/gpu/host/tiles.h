@@ -47,7 +47,22 @@ struct Arrivals {
   }
 };
 
-// ---- fetching: stretches come with the end, or when nobody has anything else to do ------------------------
+JUNO_GPU void arrivals_ready() {}
+// At once, or when nobody has anything else to do.
+JUNO_GPU void copies_arrive(Arrivals& landed) {
+  if (!host::here().late) return landed.arrive();
+  host::send(
+      std::exchange(host::here().copies->back(), {}),
+      [](void* what) { static_cast<Arrivals*>(what)->arrive(); }, &landed);
+}
+
+// ---- registers are plenty
+template <int kCount>
+JUNO_GPU void keep_registers() {}
+template <int kCount>
+JUNO_GPU void take_registers() {}
+
+// ---- fetching: stretches come with the end ------------------------------------------
 inline constexpr int kFetchArrivals = kWarp;
 JUNO_GPU void fetch_begin(Arrivals&, int) {}
 JUNO_GPU void fetch(Arrivals&, void* to, const void* from, int bytes) {
@@ -55,12 +70,7 @@ JUNO_GPU void fetch(Arrivals&, void* to, const void* from, int bytes) {
   for (int i = lane() * 16; i < bytes; i += kWarp * 16)
     copy_async16(static_cast<std::byte*>(to) + i, static_cast<const std::byte*>(from) + i);
 }
-JUNO_GPU void fetch_end(Arrivals& landed) {
-  if (!host::here().late) return landed.arrive();
-  host::send(
-      std::exchange(host::here().copies->back(), {}),
-      [](void* what) { static_cast<Arrivals*>(what)->arrive(); }, &landed);
-}
+JUNO_GPU void fetch_end(Arrivals& landed) { copies_arrive(landed); }
 
 // ---- products -------------------------------------------------------------------------------------------
 inline constexpr bool kAsyncProducts = false;
@@ -104,7 +114,7 @@ template <int kCount>
 JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
                        bool fresh) {
   multiply_columns<16>(
-      c, a, b, [&](int group, int i, int row) { return piece_at(kCount / 4, group, piece + i, row); }, fresh);
+      c, a, b, [&](int group, int i, int row) { return piece_at(2 * kCount, 8 * group + row, piece + i); }, fresh);
 }
 template <int kCount>
 JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const unsigned char* b) {

@@ -228,21 +228,20 @@ struct MatvecArgs {
   int32_t pairs = 0, inputs_shared = 1;
 };
 
-// Activations of many tokens for tensor cores. Rows as in Rounded, in panels of 64; k in stages of 128.
+// Activations of many tokens for tensor cores: rows as in Rounded, then rows of zeros; k in slabs of 64 and stages
+// of 128.
 struct Panels {
-  uint16_t* q = nullptr;  // [panels, stages, 64 * 128], halves, in the order of panels.h and prompt_shapes.h
-  uint16_t* h = nullptr;  // [panels, stages, 64 rows, 8], halves: sums of 16
-  float* d = nullptr;     // [128 stages / block, rows of all panels]
+  uint16_t* q = nullptr;  // [slabs, rows, 64], halves, in the order of panels.h and prompt_shapes.h
+  uint16_t* h = nullptr;  // [stages, rows, 8], halves: sums of 16
+  float* d = nullptr;     // [128 stages / block, rows]
+  int32_t rows = 0;
 };
 
-// Rounds x or act(x) ∘ up, [tokens, k], in the order for units of `unit` elements.
+// Rounds what `from` says, for each unit that is wanted: 32, 64 and 128 elements.
 struct RoundArgs {
-  const float* x = nullptr;
-  const float* up = nullptr;  // or null
-  int32_t act = 0;
-  int32_t tokens = 0, k = 0, block = 32, unit = 32;
-  int32_t planes = 1;  // 2 under int8x2
-  Panels y;
+  QuantiseArgs from;  // without y
+  uint16_t* q[3] = {};  // Panels::q of each, or null
+  Panels y;             // the rest
 };
 
 // Products of many tokens: y = x · weightᵀ + bias, y = residual + that. Up to three weights of the same input
@@ -254,6 +253,10 @@ struct ManyArgs {
   int32_t rows = 0, planes = 1;  // of activations: tokens * planes
   int32_t k = 0, block = 32;
   const float* residual = nullptr;  // [tokens, y_stride of part 0] or null; may be y. With one part only
+  // The eight groups of K are shared out among so many blocks; the last one to come adds them up.
+  int32_t splits = 1;
+  float* partial = nullptr;      // [tiles, splits, sums of a block's tile]
+  uint32_t* arrived = nullptr;   // [tiles], 0 before and after
 };
 
 // Attention of rows that stand in runs: neighbours in the batch and in their sequence. Others are left alone.

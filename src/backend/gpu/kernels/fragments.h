@@ -4,8 +4,8 @@
 #pragma once
 #include <type_traits>
 
-#include "backend/gpu/kernels/layout.h"
-#include "backend/gpu/kernels/tiles.h"
+#include "backend/gpu/kernels/halves.h"
+#include "backend/gpu/kernels/staged.h"
 
 namespace juno::gpu {
 
@@ -29,15 +29,6 @@ JUNO_GPU void skip_words_of(Raw& raw, int words) {
   if constexpr (requires { raw.high; }) skip_words(raw.high, words);
 }
 
-// Bytes `first` and `second` of a word plus 1024, as halves.
-template <int kFirst, int kSecond>
-JUNO_GPU uint32_t over_1024(uint32_t bytes) {
-  return bytes_of(bytes, 0x64646464u, 0x4040u | kFirst | kSecond << 8);
-}
-JUNO_GPU constexpr uint32_t both(uint16_t half) { return half | static_cast<uint32_t>(half) << 16; }
-// An integer of at most 2048 as a half, twice.
-JUNO_GPU constexpr uint32_t integer_pair(int x) { return both(f32_to_f16(static_cast<float>(x))); }
-
 template <class F, int kUnit_>
 class Fragments {
   using L = Layout<F>;
@@ -51,20 +42,15 @@ class Fragments {
   // sub-scale.
   static constexpr int kParts = F::max_v > 2048 ? 2 : 1;
 
-  JUNO_GPU Fragments(const Weight& w, int row) {
+  // `step` of kUnit elements, of row `row` of the tile and of row + 8.
+  template <int kRows>
+  JUNO_GPU void load(const unsigned char* tile, int row, int step) {
+    cell_ = step * (kUnit / kCell) % 8 + lane() % 4 * kWords / 4;
     JUNO_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const int at = row + 8 * i < w.rows ? row + 8 * i : w.rows - 1;
-      planes_[i] = lane_planes<F>(w.data, w.rows, w.cols, at);
-    }
-  }
-
-  JUNO_GPU void load(int unit) {
-    cell_ = unit * (kUnit / kCell) + lane() % 4 * kWords / 4;
-    JUNO_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      raw_[i] = L::load(planes_[i], cell_);
-      head_[i] = L::head(planes_[i], cell_);
+      const StagedRow<kRows> at = {tile, row + 8 * i};
+      raw_[i] = L::load(at, cell_);
+      head_[i] = L::head(at, cell_);
     }
   }
 
@@ -150,7 +136,6 @@ class Fragments {
     }
   }
 
-  LanePlanes planes_[2];
   typename L::Raw raw_[2];
   typename L::Head head_[2];
   int cell_ = 0;

@@ -214,11 +214,15 @@ struct Layout<quant::Q8_0> : Of32<quant::Q8_0, 0> {
     if (plane == 2) return put16(b.d, to);
     for (int i = 0; i < 16; ++i) to[i] = static_cast<uint8_t>(b.q[plane * 16 + i]);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) {
     return {stream16(unit<quant::Q8_0, 0>(p, cell)), stream16(unit<quant::Q8_0, 1>(p, cell)),
             constant2(unit<quant::Q8_0, 2>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
+  template <class P>
+  JUNO_GPU static Head head(const P&, int) {
+    return {};
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     JUNO_UNROLL
     for (int i = 0; i < 4; ++i) {
@@ -243,10 +247,14 @@ struct Layout<quant::Q4_0> : Of32<quant::Q4_0, 8> {
     if (plane == 1) return put16(b.d, to);
     put_nibbles([&](int i) { return quant::nibble32(b.q, i); }, to);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) {
     return {stream16(unit<F, 0>(p, cell)), constant2(unit<F, 1>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
+  template <class P>
+  JUNO_GPU static Head head(const P&, int) {
+    return {};
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_nibbles(r.q, w); }
   JUNO_GPU static Scales scales(const Head&, const Raw& first, int) { return one_scale(first.d); }
 };
@@ -266,10 +274,14 @@ struct Layout<quant::Q4_1> : Of32<quant::Q4_1, 0> {
     put16(b.d, to);
     put16(b.m, to + 2);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) {
     return {stream16(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
+  template <class P>
+  JUNO_GPU static Head head(const P&, int) {
+    return {};
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_nibbles(r.q, w); }
   JUNO_GPU static Scales scales(const Head&, const Raw& first, int) { return scale_and_minimum(first.dm); }
 };
@@ -290,10 +302,14 @@ struct Layout<quant::Q5_0> : Of32<quant::Q5_0, 16> {
     if (plane == 1) return put_bits([&](int i) { return quant::bit(b.high, i); }, to);
     put16(b.d, to);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) {
     return {stream16(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell)), constant2(unit<F, 2>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
+  template <class P>
+  JUNO_GPU static Head head(const P&, int) {
+    return {};
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     take_nibbles(r.q, w);
     add_bits<4>(r.high, w);
@@ -317,10 +333,14 @@ struct Layout<quant::Q5_1> : Of32<quant::Q5_1, 0> {
     put16(b.d, to);
     put16(b.m, to + 2);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) {
     return {stream16(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell)), constant4(unit<F, 2>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
+  template <class P>
+  JUNO_GPU static Head head(const P&, int) {
+    return {};
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     take_nibbles(r.q, w);
     add_bits<4>(r.high, w);
@@ -342,10 +362,14 @@ struct Layout<quant::IQ4_NL> : Of32<quant::IQ4_NL, 0> {
     if (plane == 1) return put16(b.d, to);
     put_choices([&](int i) { return quant::nibble32(b.q, i); }, to);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) {
     return {stream16(unit<F, 0>(p, cell)), constant2(unit<F, 1>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
+  template <class P>
+  JUNO_GPU static Head head(const P&, int) {
+    return {};
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_iq4(r.q, w); }
   JUNO_GPU static Scales scales(const Head&, const Raw& first, int) { return one_scale(first.d); }
 };
@@ -364,10 +388,14 @@ struct Layout<quant::MXFP4> : Of32<quant::MXFP4, 0> {
     if (plane == 0) return put_choices([&](int i) { return quant::nibble32(b.q, i); }, to);
     *to = b.e;
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) {
     return {stream16(unit<F, 0>(p, cell)), constant1(unit<F, 1>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes&, int) { return {}; }
+  template <class P>
+  JUNO_GPU static Head head(const P&, int) {
+    return {};
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     const uint32_t table[4] = {0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu};
     take_choices(table, r.q, w);

@@ -54,8 +54,10 @@ struct Layout<quant::Q4_K> : Of256<quant::Q4_K> {
     if (plane == 1) return put_header(b, to);
     put_nibbles([&](int i) { return quant::nibble64(b.q, cell * kCell + i); }, to);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {stream16(unit<F, 0>(p, cell))}; }
-  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return constant16(unit<F, 1>(p, cell / 8)); }
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) { return {stream16(unit<F, 0>(p, cell))}; }
+  template <class P>
+  JUNO_GPU static Head head(const P& p, int cell) { return constant16(unit<F, 1>(p, cell / 8)); }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_nibbles(r.q, w); }
   JUNO_GPU static Scales scales(const Head& h, const Raw&, int cell) { return from_header(h, cell); }
 };
@@ -73,10 +75,12 @@ struct Layout<quant::Q5_K> : Of256<quant::Q5_K> {
     if (plane == 1) return put_bits([&](int i) { return quant::bit256(b.high, cell * kCell + i); }, to);
     put_nibbles([&](int i) { return quant::nibble64(b.q, cell * kCell + i); }, to);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) {
     return {stream16(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return constant16(unit<F, 2>(p, cell / 8)); }
+  template <class P>
+  JUNO_GPU static Head head(const P& p, int cell) { return constant16(unit<F, 2>(p, cell / 8)); }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     take_nibbles(r.q, w);
     add_bits<4>(r.high, w);
@@ -96,7 +100,8 @@ struct Signed16 {
   static constexpr int kOffset = kOffsetOfQ;
   using Block = typename F::Block;
   using Head = Head16;
-  JUNO_GPU static Head load_head(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Head load_head(const P& p, int cell) {
     return {constant8(unit<F, 2>(p, cell / 8) + (cell & 4) * 2), constant2(unit<F, 3>(p, cell / 8))};
   }
   JUNO_GPU static Scales from_head(Head h, int cell) {
@@ -120,10 +125,12 @@ struct Layout<quant::Q6_K> : Signed16<quant::Q6_K, 32> {
     if (plane == 3) return put16(b.d, to);
     for (int j = 0; j < 16; ++j) to[j] = static_cast<uint8_t>(b.scales[j]);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) {
     return {stream16(unit<F, 0>(p, cell)), constant8(unit<F, 1>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return load_head(p, cell); }
+  template <class P>
+  JUNO_GPU static Head head(const P& p, int cell) { return load_head(p, cell); }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     take_nibbles(r.q, w);
     add_pairs<4>(r.high, w);
@@ -145,10 +152,12 @@ struct Layout<quant::Q3_K> : Signed16<quant::Q3_K, 4> {
     if (plane == 3) return put16(b.d, to);
     for (int j = 0; j < 16; ++j) to[j] = static_cast<uint8_t>(F::s(b, j));
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) {
     return {constant8(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell))};
   }
-  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return load_head(p, cell); }
+  template <class P>
+  JUNO_GPU static Head head(const P& p, int cell) { return load_head(p, cell); }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     JUNO_UNROLL
     for (int i = 0; i < 8; ++i) w[i] = 0;
@@ -183,8 +192,10 @@ struct Layout<quant::Q2_K> {
     put16(b.d, to);
     put16(b.dmin, to + 2);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {constant8(unit<F, 0>(p, cell))}; }
-  JUNO_GPU static Head head(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) { return {constant8(unit<F, 0>(p, cell))}; }
+  template <class P>
+  JUNO_GPU static Head head(const P& p, int cell) {
     return {constant8(unit<F, 1>(p, cell / 8) + (cell & 4) * 2), constant4(unit<F, 2>(p, cell / 8))};
   }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
@@ -221,8 +232,10 @@ struct Layout<quant::IQ4_XS> {
     if (plane == 2) return put16(b.d, to);
     for (int j = 0; j < 8; ++j) to[j] = static_cast<uint8_t>(F::s(b, j));
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {stream16(unit<F, 0>(p, cell))}; }
-  JUNO_GPU static Head head(const LanePlanes& p, int cell) {
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) { return {stream16(unit<F, 0>(p, cell))}; }
+  template <class P>
+  JUNO_GPU static Head head(const P& p, int cell) {
     return {constant4(unit<F, 1>(p, cell / 8) + (cell & 4)), constant2(unit<F, 2>(p, cell / 8))};
   }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_iq4(r.q, w); }
@@ -247,8 +260,10 @@ struct Layout<quant::TQ2_0> {
     if (plane == 1) return put16(b.d, to);
     put_pairs([&](int i) { return quant::pair128(b.q, cell * kCell + i); }, to);
   }
-  JUNO_GPU static Raw load(const LanePlanes& p, int cell) { return {constant8(unit<F, 0>(p, cell))}; }
-  JUNO_GPU static Head head(const LanePlanes& p, int cell) { return constant2(unit<F, 1>(p, cell / 8)); }
+  template <class P>
+  JUNO_GPU static Raw load(const P& p, int cell) { return {constant8(unit<F, 0>(p, cell))}; }
+  template <class P>
+  JUNO_GPU static Head head(const P& p, int cell) { return constant2(unit<F, 1>(p, cell / 8)); }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     JUNO_UNROLL
     for (int i = 0; i < 8; ++i) w[i] = 0;

@@ -89,8 +89,8 @@
   F(Q4_K, 32)                \
   F(Q5_K, 64) F(Q5_K, 32) F(Q6_K, 32) F(IQ4_NL, 32) F(IQ4_XS, 32) F(MXFP4, 32) F(TQ2_0, 128) F(TQ2_0, 32)
 #define JUNO_MANY(X, format, unit)            \
-  X(wide_##format##_##unit, ManyArgs, 256, 1) \
-  X(narrow_##format##_##unit, ManyArgs, 512, 1)
+  X(wide_##format##_##unit, ManyArgs, 384, 1) \
+  X(few_##format##_##unit, ManyArgs, 640, 1)
 #define JUNO_PROMPT_KERNELS(X)             \
   X(round_panels, RoundArgs, 256, 1)       \
   X(attend_prompt_64, PromptArgs, 128, 2)  \
@@ -123,19 +123,6 @@
   JUNO_MANY(X, Q5_K, 32)           \
   JUNO_MANY(X, TQ2_0, 32)
 
-// For the largest batches, of the formats that most files are of.
-#define JUNO_BROAD_FORMATS(F) \
-  F(Q8_0, 32) F(Q4_0, 32) F(Q2_K, 128) F(Q3_K, 128) F(Q4_K, 128) F(Q5_K, 64) F(Q6_K, 32) F(IQ4_XS, 32)
-#define JUNO_MANY_BROAD_KERNELS(X)    \
-  X(broad_Q8_0_32, ManyArgs, 256, 1)  \
-  X(broad_Q4_0_32, ManyArgs, 256, 1)  \
-  X(broad_Q2_K_128, ManyArgs, 256, 1) \
-  X(broad_Q3_K_128, ManyArgs, 256, 1) \
-  X(broad_Q4_K_128, ManyArgs, 256, 1) \
-  X(broad_Q5_K_64, ManyArgs, 256, 1)  \
-  X(broad_Q6_K_32, ManyArgs, 256, 1)  \
-  X(broad_IQ4_XS_32, ManyArgs, 256, 1)
-
 #define JUNO_KERNELS(X)      \
   JUNO_ROW_KERNELS(X)        \
   JUNO_MATVEC_KERNELS(X)     \
@@ -143,8 +130,7 @@
   JUNO_PROMPT_KERNELS(X)     \
   JUNO_MANY_32_KERNELS(X)    \
   JUNO_MANY_LONG_KERNELS(X)  \
-  JUNO_MANY_SHORT_KERNELS(X) \
-  JUNO_MANY_BROAD_KERNELS(X)
+  JUNO_MANY_SHORT_KERNELS(X)
 
 namespace juno::gpu {
 

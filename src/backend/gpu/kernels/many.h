@@ -9,78 +9,77 @@
 
 namespace juno::gpu {
 
-// The ring of stages of one set of activations, filled by the first of its warps; its warpgroups empty it,
+// The ring of stages of K in shared memory, filled by the block's last warpgroup and emptied by its warpgroups,
 // each at its own pace.
-template <class Shape>
+template <class F, class Shape>
 struct Ring {
-  static constexpr int kThreads = 128 * Shape::kRowGroups;
-  static constexpr int kAhead = Shape::kStages > 2 ? Shape::kStages - 2 : 1;
+  static constexpr int kWeights = staged_offset<F>(kPlaneCount<F>, Shape::kRows);
+  static constexpr int kStages = Shape::stages(kWeights);
+  static constexpr int kStageBytes = Shape::stage_bytes(kWeights);
+  static constexpr int kParked = Shape::kBarriers + kStages * kStageBytes;
+  static_assert(kStages >= 2);
 
   const ManyArgs& a;
-  Arrivals *full, *empty;
-  unsigned char* stages;
-  int thread, first, end;  // of this ring's threads; stages of K
+  int first, end;  // stages of K
 
-  JUNO_GPU Ring(const ManyArgs& args, int which, int thread_, int first_, int end_)
-      : a(args),
-        full(shared<Arrivals>() + which * 2 * Shape::kStages),
-        empty(full + Shape::kStages),
-        stages(shared(Shape::kBarriers + which * Shape::kStages * Shape::kStageBytes)),
-        thread(thread_),
-        first(first_),
-        end(end_) {}
+  JUNO_GPU static Arrivals* full(int slot) { return shared<Arrivals>() + slot; }
+  JUNO_GPU static Arrivals* empty(int slot) { return shared<Arrivals>() + kStages + slot; }
+  JUNO_GPU static unsigned char* slot_at(int slot) { return shared(Shape::kBarriers + slot * kStageBytes); }
 
-  JUNO_GPU void init() const {
-    if (thread != 0) return;
-    for (int i = 0; i < Shape::kStages; ++i) {
-      full[i].init(kFetchArrivals);
-      empty[i].init(kThreads / kWarp);
+  JUNO_GPU static void init() {
+    if (thread() == 0) {
+      for (int i = 0; i < kStages; ++i) {
+        full(i)->init(kFetchArrivals * Shape::kFetchers / kWarp + Shape::kFetchers);
+        empty(i)->init(Shape::kConsumers / kWarp);
+      }
+      arrivals_ready();
+    }
+    barrier();
+  }
+
+  // By the last warpgroup. Weights may come before what earlier kernels wrote.
+  JUNO_GPU void fill(const Weight& w, int first_row) const {
+    const int early = first + kStages < end ? first + kStages : end;
+    for (int stage = first; stage < early; ++stage)
+      fetch_weights(w, first_row, stage, stage - first);
+    wait_dependency();
+    for (int stage = first; stage < early; ++stage) {
+      fetch_activations(*full(stage - first), slot_at(stage - first), stage);
+      copies_arrive(*full(stage - first));
+    }
+    int slot = 0, round = 0;
+    for (int stage = early; stage < end; ++stage) {
+      empty(slot)->wait(round & 1);
+      fetch_activations(*full(slot), slot_at(slot), stage);
+      fetch_weights(w, first_row, stage, slot);
+      copies_arrive(*full(slot));
+      if (++slot == kStages) slot = 0, ++round;
     }
   }
 
-  JUNO_GPU void fill(int stage) const {
-    if (thread >= kWarp || stage >= end) return;
-    const int turn = stage - first, slot = turn % Shape::kStages, round = turn / Shape::kStages;
-    if (round > 0) empty[slot].wait((round - 1) & 1);
-    fetch_stage(full[slot], stages + slot * Shape::kStageBytes, stage);
-  }
-  JUNO_GPU const unsigned char* wait(int stage) const {
-    const int turn = stage - first, slot = turn % Shape::kStages;
-    full[slot].wait(turn / Shape::kStages & 1);
-    tiles_fetched();
-    return stages + slot * Shape::kStageBytes;
-  }
-  JUNO_GPU void release(int stage) const {
-    warp_barrier();
-    if (lane() == 0) empty[(stage - first) % Shape::kStages].arrive();
-  }
-
  private:
-  // Together with the rows behind the last ones, up to a panel's end.
-  JUNO_GPU void fetch_stage(Arrivals& landed, unsigned char* to, int stage) const {
-    constexpr int kTaken = Shape::kTiles < 8 ? Shape::kTiles : 8;  // groups of eight rows, of a panel
-    const int blocks = kStageDepth / a.block;
-    const int64_t rows = padded_to(a.rows, kPanelRows);
-    const int panels = static_cast<int>(rows / kPanelRows), group = block_x() * Shape::kTiles;
-    fetch_begin(landed, Shape::kD + blocks * Shape::kTokens * 4);
-    JUNO_UNROLL
-    for (int part = 0; part < Shape::kTiles; part += kTaken) {
-      const int wanted = (group + part) / 8, panel = wanted < panels ? wanted : panels - 1;
-      const int64_t at = panel * panel_stages(a.k) + stage;
-      const auto* q = reinterpret_cast<const unsigned char*>(a.x.q) + at * kPanelStage + group % 8 * 1024;
-      if (Shape::kTiles == 8) {
-        fetch(landed, to, q, kPanelStage);
-      } else {
-        fetch(landed, to + part * 1024, q, kTaken * 1024);
-        fetch(landed, to + (Shape::kTiles + part) * 1024, q + kPanelStage / 2, kTaken * 1024);
-      }
-      fetch(landed, to + Shape::kH + part * 128,
-            reinterpret_cast<const unsigned char*>(a.x.h) + at * kPanelSums + group % 8 * 128, kTaken * 128);
+  static constexpr int kFirstWarp = Shape::kConsumers / kWarp;
+
+  JUNO_GPU static void fetch_weights(const Weight& w, int first_row, int stage, int slot) {
+    fetch_planes<F, Shape::kRows, Shape::kFetchers>(w, first_row, stage, slot_at(slot) + Shape::kW,
+                                                    thread() - Shape::kConsumers);
+  }
+  // Rows behind the last ones come too. Each warp fetches one of: the slabs, the sums, the scales.
+  JUNO_GPU void fetch_activations(Arrivals& landed, unsigned char* to, int stage) const {
+    constexpr int kSlab = Shape::kTokens * kSlabDepth * 2;
+    const int part = warp() - kFirstWarp, token = block_x() * Shape::kTokens, blocks = kStageDepth / a.block;
+    const auto* q = reinterpret_cast<const unsigned char*>(a.x.q);
+    const auto* h = reinterpret_cast<const unsigned char*>(a.x.h);
+    fetch_begin(landed, part < 2 ? kSlab : part == 2 ? Shape::kTokens * 16 : blocks * Shape::kTokens * 4);
+    if (part < 2) {
+      fetch(landed, to + part * kSlab, q + ((2 * int64_t{stage} + part) * a.x.rows + token) * (kSlabDepth * 2), kSlab);
+    } else if (part == 2) {
+      fetch(landed, to + Shape::kH, h + (int64_t{stage} * a.x.rows + token) * 16, Shape::kTokens * 16);
+    } else {
+      JUNO_UNROLL_BY(1)
       for (int block = 0; block < blocks; ++block)
-        fetch(landed, to + Shape::kD + (block * Shape::kTokens + part * 8) * 4,
-              a.x.d + (static_cast<int64_t>(stage) * blocks + block) * rows + panel * kPanelRows +
-                  group % 8 * 8,
-              kTaken * 32);
+        fetch(landed, to + Shape::kD + block * Shape::kTokens * 4,
+              a.x.d + (int64_t{stage} * blocks + block) * a.x.rows + token, Shape::kTokens * 4);
     }
     fetch_end(landed);
   }
@@ -94,26 +93,20 @@ struct GroupSums {
   float open[kSums] = {};
   float level[Shape::kLevels > 0 ? Shape::kLevels : 1][kSums];
   float* parked;  // [levels, sums, threads]
-  int done = 0, edge, first, blocks, first_block;
+  int done = 0, edge, first, groups, blocks, first_block;
 
-  JUNO_GPU GroupSums(int first_group, int blocks_)
-      : parked(shared<float>(Shape::kBarriers + Shape::kSplit * Shape::kStages * Shape::kStageBytes) +
-               gpu::thread()),
-        first(first_group),
-        blocks(blocks_) {
+  JUNO_GPU GroupSums(int part, int splits, int blocks_, float* parked_)
+      : parked(parked_), first(part * (8 / splits)), groups(8 / splits), blocks(blocks_) {
     first_block = static_cast<int>(quant::group_begin(first, blocks));
     edge = static_cast<int>(quant::group_begin(first + 1, blocks));
   }
 
-  JUNO_GPU int end_block() const {
-    return static_cast<int>(quant::group_begin(first + Shape::kGroups, blocks));
-  }
-
   // Blocks before `block` are in.
   JUNO_GPU void close_groups(int block) {
-    while (done < Shape::kGroups && block == edge) {
+    JUNO_UNROLL_BY(1)
+    while (done < groups && block == edge) {
       fold<0>();
-      if (++done < Shape::kGroups) {
+      if (++done < groups) {
         JUNO_UNROLL
         for (float& sum : open) sum = 0;
       }
@@ -128,16 +121,16 @@ struct GroupSums {
     if constexpr (kLevel < Shape::kDepth) {
       constexpr bool kNear = kLevel < Shape::kLevels;
       float(&near)[kSums] = level[kNear ? kLevel : 0];
-      float* far = parked + (kLevel - Shape::kLevels) * kSums * Shape::kThreads;
+      float* far = parked + (kLevel - Shape::kLevels) * kSums * Shape::kConsumers;
       if ((done >> kLevel & 1) == 0) {
         JUNO_UNROLL
         for (int i = 0; i < kSums; ++i) {
           if (kNear) near[i] = open[i];
-          else far[i * Shape::kThreads] = open[i];
+          else far[i * Shape::kConsumers] = open[i];
         }
       } else {
         JUNO_UNROLL
-        for (int i = 0; i < kSums; ++i) open[i] = (kNear ? near[i] : far[i * Shape::kThreads]) + open[i];
+        for (int i = 0; i < kSums; ++i) open[i] = (kNear ? near[i] : far[i * Shape::kConsumers]) + open[i];
         fold<kLevel + 1>();
       }
     }
@@ -161,29 +154,33 @@ JUNO_GPU int log2_of_block(const ManyArgs& a) { return a.block == 128 ? 7 : a.bl
 
 // One step of kUnit elements of K: exact sums c, which at the end of a unit (docs/numerics.md) meet their
 // scales; after a block's last unit its minimum.
-template <class F, class Weights, class Shape>
-JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const unsigned char* in, int step,
-                            float (&c)[Shape::kSums], GroupSums<Shape>& sums) {
-  constexpr int kUnit = Weights::kUnit, kSteps = kUnit / 16;
-  constexpr bool kApart = Weights::kMinima && Shape::kMinimaApart;
+template <class F, int kUnit, class Shape>
+JUNO_GPU void multiply_step(const ManyArgs& a, const unsigned char* in, int row, int step, float (&c)[Shape::kSums],
+                            GroupSums<Shape>& sums) {
+  using Weights = Fragments<F, kUnit>;
+  constexpr int kSteps = kUnit / 16;
+  constexpr bool kApart = Weights::kMinima && Shape::kApart;
   const int unit = quant::kUnit<F> < a.block ? quant::kUnit<F> : a.block;  // all of these are powers of two
   const int at = step % (kStageDepth / kUnit), block = at * kUnit >> log2_of_block(a);  // in the stage
   const bool ends_unit = quant::kUnit<F> == kUnit || ((at + 1) * kUnit & (unit - 1)) == 0;
-  const bool ends_block = ((at + 1) * kUnit & (a.block - 1)) == 0;
+  const bool ends_block = kUnit == kStageDepth || ((at + 1) * kUnit & (a.block - 1)) == 0;
   const float* d = reinterpret_cast<const float*>(in + Shape::kD) + block * Shape::kTokens + lane() % 4 * 2;
   float scale[2], minimum_scale[2], low[kApart ? Shape::kSums : 1];
   uint32_t fragments[Weights::kParts * kSteps][4], minima[2];
+  Weights weights;
+  weights.template load<Shape::kRows>(in + Shape::kW, row, step);
   weights.expand(fragments, scale);
-  if constexpr (Weights::kMinima)
-    weights.minima(step / (kStageDepth / kUnit), lane() % 4 * 32 >> log2_of_block(a) == block, minima,
-                   minimum_scale);
   const bool fresh = quant::kUnit<F> == kUnit || (at * kUnit & (unit - 1)) == 0;
   products_begin();
   JUNO_UNROLL
   for (int i = 0; i < Weights::kParts * kSteps; ++i)
     multiply(c, fragments[i], in, 2 * (at * kSteps + i % kSteps), fresh && i == 0);
   products_end();
+  if constexpr (Weights::kMinima)
+    weights.minima(step / (kStageDepth / kUnit), lane() % 4 * 32 >> log2_of_block(a) == block, minima,
+                   minimum_scale);
   if constexpr (kApart) {
+    products_begin();
     multiply_half(low, minima, in + Shape::kH);
     products_end();
     products_wait<1>(c);
@@ -202,6 +199,34 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const Weights& weights, const uns
       products_wait<0>(c);
       scale_in(sums.open, c, minimum_scale, d);
     }
+  }
+}
+
+// A whole stage of units that have no minima, inside one group: while a unit's sums meet their
+// scales the next unit's are under way.
+template <class F, int kUnit, class Shape>
+JUNO_GPU void multiply_stage(const ManyArgs& a, const unsigned char* in, int row, int stage, GroupSums<Shape>& sums) {
+  using Weights = Fragments<F, kUnit>;
+  constexpr int kSteps = kUnit / 16, kUnits = kStageDepth / kUnit;
+  float c[2][Shape::kSums], scale[2][2];
+  uint32_t fragments[2][Weights::kParts * kSteps][4];
+  const float* d = reinterpret_cast<const float*>(in + Shape::kD) + lane() % 4 * 2;
+  JUNO_UNROLL
+  for (int i = 0; i <= kUnits; ++i) {
+    if (i < kUnits) {
+      Weights weights;
+      weights.template load<Shape::kRows>(in + Shape::kW, row, stage * kUnits + i);
+      weights.expand(fragments[i % 2], scale[i % 2]);
+      products_begin();
+      JUNO_UNROLL
+      for (int j = 0; j < Weights::kParts * kSteps; ++j)
+        multiply(c[i % 2], fragments[i % 2][j], in, 2 * (i * kSteps + j % kSteps), j == 0);
+      products_end();
+    }
+    if (i == 0) continue;
+    if (i < kUnits) products_wait<1>(c[1 - i % 2]);
+    else products_wait<0>(c[1 - i % 2]);
+    scale_in(sums.open, c[1 - i % 2], scale[1 - i % 2], d + ((i - 1) * kUnit >> log2_of_block(a)) * Shape::kTokens);
   }
 }
 
@@ -229,6 +254,12 @@ JUNO_GPU void store_tile(const ManyArgs& a, const MatvecPart& part, const float 
   }
 }
 
+template <int kCount>
+JUNO_GPU void neighbour_step(float (&x)[8]) {
+  JUNO_UNROLL
+  for (int i = 0; i < kCount / 2; ++i) x[i] = x[2 * i] + x[2 * i + 1];
+}
+
 // The part that a block works for, and its tile of that part's rows.
 template <class Shape>
 JUNO_GPU MatvecPart part_of_block(const ManyArgs& a, int& tile) {
@@ -243,62 +274,90 @@ JUNO_GPU MatvecPart part_of_block(const ManyArgs& a, int& tile) {
   return part;
 }
 
-// The warpgroups' subtrees, added up as the upper tree.
+// The subtrees of blocks that share a tile, added up as the upper tree by the block that comes last; true there.
 template <class Shape>
-JUNO_GPU void join_splits(GroupSums<Shape>& sums, int split) {
+JUNO_GPU bool join_splits(const ManyArgs& a, GroupSums<Shape>& sums, uint32_t* last) {
+  const int tile = block_y() * blocks_x() + block_x();
+  float* at = a.partial + static_cast<int64_t>(tile) * a.splits * Shape::kSums * Shape::kConsumers + thread();
+  constexpr int kStep = Shape::kSums * Shape::kConsumers;
   JUNO_UNROLL
-  for (int i = 0; i < Shape::kSums; ++i) sums.parked[i * Shape::kThreads] = sums.open[i];
+  for (int i = 0; i < Shape::kSums; ++i) at[block_z() * kStep + i * Shape::kConsumers] = sums.open[i];
+  fence();
   barrier();
-  if (split != 0) return;
+  if (thread() == 0) {
+    *last = atomic_add(a.arrived + tile, 1) + 1 == static_cast<uint32_t>(a.splits);
+    if (*last) a.arrived[tile] = 0;
+  }
+  barrier();
+  if (!*last) return false;
+  fence();
   JUNO_UNROLL
   for (int i = 0; i < Shape::kSums; ++i) {
-    float parts[Shape::kSplit];
+    float parts[8];
     JUNO_UNROLL
-    for (int s = 0; s < Shape::kSplit; ++s)
-      parts[s] = sums.parked[i * Shape::kThreads + s * Ring<Shape>::kThreads];
-    sums.open[i] = quant::neighbour_tree(parts, Shape::kSplit);
+    for (int s = 0; s < 8; ++s)
+      if (s < a.splits) parts[s] = at[s * kStep + i * Shape::kConsumers];
+    if (a.splits == 8) neighbour_step<8>(parts);
+    if (a.splits >= 4) neighbour_step<4>(parts);
+    sums.open[i] = parts[0] + parts[1];
   }
+  return true;
 }
 
-// Grid: (tiles of activation rows, tiles of all parts' weight rows). kUnit elements of K are a step: the
+// Grid: (tiles of activation rows, tiles of all parts' weight rows, splits). kUnit elements of K are a step: the
 // format's unit, or 32.
 template <class F, int kUnit, class Shape>
 JUNO_GPU void multiply_many(const ManyArgs& a) {
   constexpr int kPerStage = kStageDepth / kUnit;
-  const int group = warp() / 4, split = group / Shape::kRowGroups;
+  constexpr bool kWhole = kPerStage > 1 && quant::kUnit<F> == kUnit && !Fragments<F, kUnit>::kMinima && Shape::kApart;
   int tile = block_y();
   const MatvecPart part = part_of_block<Shape>(a, tile);
-  const int row = (tile * Shape::kRowGroups + group % Shape::kRowGroups) * 64 + warp() % 4 * 16 + lane() / 4;
   const int per_block = a.block / kUnit;
-  GroupSums<Shape> sums(split * Shape::kGroups, a.k / a.block);
-  const int first = sums.first_block * per_block, end = sums.end_block() * per_block;
-  const int first_stage = first / kPerStage;
-  // Without steps nothing is fetched: nobody would wait for it.
-  const Ring<Shape> ring(a, split, thread() - split * Ring<Shape>::kThreads, first_stage,
-                         first < end ? (end + kPerStage - 1) / kPerStage : first_stage);
-  Fragments<F, kUnit> weights(part.weight, row);
+  GroupSums<Shape> sums(block_z(), a.splits, a.k / a.block,
+                        shared<float>(Ring<F, Shape>::kParked) + thread() % Shape::kConsumers);
+  const int first = sums.first_block * per_block;
+  const int end = static_cast<int>(quant::group_begin(sums.first + sums.groups, sums.blocks)) * per_block;
+  const Ring<F, Shape> ring{a, first / kPerStage, (end + kPerStage - 1) / kPerStage};
   ring.init();
-  barrier();
-  if (first < end) weights.load(first);
-  wait_dependency();
-  for (int i = 0; i < Ring<Shape>::kAhead; ++i) ring.fill(first_stage + i);
-  sums.close_groups(sums.first_block);
-  const unsigned char* in = nullptr;
-  float c[Shape::kSums];
-  for (int step = first; step < end; ++step) {
-    const int stage = step / kPerStage;
-    if (step == first || step % kPerStage == 0) {
-      ring.fill(stage + Ring<Shape>::kAhead);
-      in = ring.wait(stage);
+  auto* last = reinterpret_cast<uint32_t*>(shared(Shape::kBarriers - 16));
+  if (thread() >= Shape::kConsumers) {
+    keep_registers<Shape::kFetchRegisters>();
+    ring.fill(part.weight, tile * Shape::kRows);
+    if (a.splits > 1) {
+      barrier();
+      barrier();
     }
-    const Fragments<F, kUnit> now = weights;
-    if (step + 1 < end) weights.load(step + 1);
-    multiply_step<F>(a, now, in, step, c, sums);
-    if (((step + 1) & (per_block - 1)) == 0) sums.close_groups((step + 1) * kUnit >> log2_of_block(a));
-    if (step + 1 == end || (step + 1) % kPerStage == 0) ring.release(stage);
+    return;
   }
-  if constexpr (Shape::kSplit > 1) join_splits(sums, split);
-  if (split == 0) store_tile<Shape>(a, part, sums.open, row);
+  take_registers<Shape::kRegisters>();
+  const int row = warp() * 16 + lane() / 4;
+  sums.close_groups(sums.first_block);
+  int slot = 0, round = 0;
+  JUNO_UNROLL_BY(1)
+  for (int stage = ring.first; stage < ring.end; ++stage) {
+    ring.full(slot)->wait(round & 1);
+    tiles_fetched();
+    const unsigned char* in = ring.slot_at(slot);
+    const int from = stage * kPerStage, to = from + kPerStage;
+    const int behind = to * kUnit >> log2_of_block(a);  // the block that follows the stage
+    if (kWhole && from >= first && to <= end && behind <= sums.edge) {
+      multiply_stage<F, kUnit>(a, in, row, stage, sums);
+      sums.close_groups(behind);
+    } else {
+      JUNO_UNROLL_BY(1)
+      for (int step = from < first ? first : from; step < to && step < end; ++step) {
+        float c[Shape::kSums];
+        multiply_step<F, kUnit>(a, in, row, step, c, sums);
+        if (((step + 1) & (per_block - 1)) == 0) sums.close_groups((step + 1) * kUnit >> log2_of_block(a));
+      }
+    }
+    warp_barrier();
+    if (lane() == 0) ring.empty(slot)->arrive();
+    if (++slot == Ring<F, Shape>::kStages) slot = 0, ++round;
+  }
+  wait_dependency();
+  if (a.splits > 1 && !join_splits(a, sums, last)) return;
+  store_tile<Shape>(a, part, sums.open, tile * Shape::kRows + row);
 }
 
 }  // namespace juno::gpu

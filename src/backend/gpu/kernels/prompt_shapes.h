@@ -8,53 +8,54 @@
 
 namespace juno::gpu {
 
-inline constexpr int kPanelRows = 64;  // rows of activations in a panel
-inline constexpr int kStageDepth =
-    128;  // elements of K that are multiplied between two looks at shared memory
+// Elements of K that are multiplied between two looks at shared memory, and those of a slab.
+inline constexpr int kStageDepth = 128, kSlabDepth = 64;
 
 JUNO_BOTH constexpr int64_t padded_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-JUNO_BOTH constexpr int64_t panel_stages(int64_t k) { return padded_to(k, kStageDepth) / kStageDepth; }
+JUNO_BOTH constexpr int64_t stages_of(int64_t k) { return padded_to(k, kStageDepth) / kStageDepth; }
 
-// Where a piece of 8 elements, 16 bytes, of a row lies in one stage of `groups` groups of eight rows, as
-// tensor cores read it: eight pieces of a row side by side, shuffled from row to row, so that no two of a
-// column share banks.
-JUNO_BOTH constexpr int piece_at(int groups, int group, int piece, int row) {
-  return ((piece / 8 * groups + group) * 8 + row) * 128 + ((piece % 8) ^ row) * 16;
+// Where a piece of 8 elements, 16 bytes, of a row lies in one stage of `rows` rows, as tensor cores read it: a slab
+// has eight pieces of each row side by side, shuffled from row to row, so that no two of a column share banks.
+JUNO_BOTH constexpr int64_t piece_at(int64_t rows, int64_t row, int piece) {
+  return (piece / 8 * rows + row) * (kSlabDepth * 2) + (piece % 8 ^ static_cast<int>(row % 8)) * 16;
 }
-inline constexpr int kPanelStage = kPanelRows * kStageDepth * 2;  // bytes of a panel's stage
-inline constexpr int kPanelSums = kPanelRows * 16;                // and of its sums
 
 // How a block of threads shares a product. A warpgroup (four warps) multiplies 64 rows of the weight, 16 a
-// warp, with 8 kTiles rows of activations.
-template <int kTiles_, int kRowGroups_, int kSplit_, int kStages_, int kLevels_, bool kMinimaApart_ = false>
+// warp, with 8 kTiles rows of activations; one warpgroup more fetches.
+template <int kTiles_, int kRowGroups_, int kLevels_, bool kApart_ = false, int kBlocks_ = 1>
 struct ManyShape {
   static constexpr int kTiles = kTiles_;
-  static constexpr int kRowGroups =
-      kRowGroups_;                          // warpgroups with rows of their own and the same activations
-  static constexpr int kSplit = kSplit_;    // warpgroups with the same rows and other groups of K
-  static constexpr int kStages = kStages_;  // pieces of K in shared memory
+  static constexpr int kRowGroups = kRowGroups_;
   static constexpr int kLevels = kLevels_;  // levels of the tree over the groups that live in registers
-  static constexpr bool kMinimaApart =
-      kMinimaApart_;  // minima have registers of their own, beside the products
+  static constexpr bool kApart = kApart_;   // two sets of products are under way
+  static constexpr int kBlocks = kBlocks_;  // resident on a multiprocessor
 
-  static constexpr int kThreads = 128 * kRowGroups * kSplit;
+  static constexpr int kConsumers = 128 * kRowGroups;
+  static constexpr int kFetchers = 128;
+  static constexpr int kThreads = kConsumers + kFetchers;
+  static constexpr int kFetchRegisters = 40;
+  // A block begins with as many registers for each thread, then consumers take what the fetchers leave.
+  static constexpr int kAllRegisters = 65536 / kBlocks / kThreads / 8 * 8 * kThreads;
+  static constexpr int kRegisters = (kAllRegisters - kFetchers * kFetchRegisters) / kConsumers / 8 * 8;
   static constexpr int kTokens = 8 * kTiles;
   static constexpr int kRows = 64 * kRowGroups;
-  static constexpr int kSums = 4 * kTiles;  // of a thread
-  static constexpr int kGroups = 8 / kSplit;
-  static constexpr int kDepth = kGroups == 8 ? 3 : kGroups == 4 ? 2 : kGroups == 2 ? 1 : 0;  // of the tree
-  static constexpr int kH = kTiles * 8 * kStageDepth * 2;  // where the sums begin in a stage
-  static constexpr int kD = kH + kTiles * 128;             // and the scales, of up to four blocks
-  static constexpr int kStageBytes = (kD + 4 * kTokens * 4 + 1023) / 1024 * 1024;
-  static constexpr int kBarriers = 1024;  // bytes, before the stages
-  static constexpr int kParked = kSplit > 1 ? kSums : kDepth > kLevels ? (kDepth - kLevels) * kSums : 0;
-  static constexpr int kShared = kBarriers + kSplit * kStages * kStageBytes + kParked * kThreads * 4;
-  static_assert(2 * kStages * kSplit * 8 <= kBarriers &&
-                (kTokens <= kPanelRows || kTokens % kPanelRows == 0));
+  static constexpr int kSums = 4 * kTiles;                 // of a thread
+  static constexpr int kDepth = 3;                         // of the tree over eight groups
+  static constexpr int kH = kTokens * kStageDepth * 2;  // where the sums begin in a stage
+  static constexpr int kD = kH + kTokens * 16;          // and the scales, of up to four blocks
+  static constexpr int kW = (kD + 4 * kTokens * 4 + 15) / 16 * 16;  // and the weights
+  static constexpr int kBarriers = 1024;                            // bytes, before the stages
+  static constexpr int kParked = (kDepth - kLevels) * kSums * kConsumers * 4;  // bytes, behind them
+  static constexpr int kShared = (kBlocks == 1 ? 227 : 113) * 1024;
+  // With `weights` bytes of them in a stage.
+  JUNO_BOTH static constexpr int stage_bytes(int weights) { return (kW + weights + 1023) / 1024 * 1024; }
+  JUNO_BOTH static constexpr int stages(int weights) {
+    const int fit = (kShared - kBarriers - kParked) / stage_bytes(weights);
+    return fit < 8 ? fit : 8;
+  }
 };
-using WideShape = ManyShape<8, 2, 1, 4, 2>;
-using NarrowShape = ManyShape<4, 1, 4, 3, 2>;
-using BroadShape = ManyShape<16, 2, 1, 2, 1>;
+using WideShape = ManyShape<8, 2, 2, true>;
+using FewShape = ManyShape<4, 4, 1>;
 
 // Attention. kDim: at least key_dim and value_dim. Query rows are pairs (position, head of the group).
 template <int kDim_, bool kCapped_ = false, int kParked_ = 1>

@@ -65,26 +65,38 @@ JUNO_GPU void norm(const NormArgs& a) {
   }
 }
 
-// Grid: pieces of a row, rows. A norm is found by every piece's block; the rest each does for its piece
-// alone.
-JUNO_GPU void quantise(const QuantiseArgs& a) {
-  begin();
-  const int t = block_y(), piece = (a.k + blocks_x() * 128 - 1) / (blocks_x() * 128) * 128;
-  const int first = block_x() * piece, count = a.k - first < piece ? a.k - first : piece;
-  if (count <= 0) return;
+// A norm is found by every piece's block; the rest each does for its piece alone.
+struct Piece {
+  int first, count;
+};
+JUNO_GPU Piece piece_of_row(int k) {
+  const int piece = (k + blocks_x() * 128 - 1) / (blocks_x() * 128) * 128, first = block_x() * piece;
+  return {first, k - first < piece ? k - first : piece};
+}
+template <class Sink>
+JUNO_GPU void round_piece(const QuantiseArgs& a, const Piece& piece, const RoundRows& rows, const Sink& sink) {
   const bool whole = a.source == Source::kNorm;
-  const int64_t from_row = static_cast<int64_t>(t) * a.k + (whole ? 0 : first);
+  const int64_t from_row = static_cast<int64_t>(block_y()) * a.k + (whole ? 0 : piece.first);
   float* slots = shared<float>();
   float* staged = slots + kSlots;
   RoundSource from{a.x + from_row, a.up ? a.up + from_row : nullptr, a.norm, a.source, a.act};
-  const Normed of = stage_source(from, whole ? a.k : count, slots, staged);
+  const Normed of = stage_source(from, whole ? a.k : piece.count, slots, staged);
   if (whole) {
-    staged += first;
-    from.norm.weight += first;
-    if (from.norm.bias) from.norm.bias += first;
+    staged += piece.first;
+    from.norm.weight += piece.first;
+    if (from.norm.bias) from.norm.bias += piece.first;
   }
+  round_row(from, of, staged, rows, sink);
+}
+
+// Grid: pieces of a row, rows.
+JUNO_GPU void quantise(const QuantiseArgs& a) {
+  begin();
+  const Piece piece = piece_of_row(a.k);
+  if (piece.count <= 0) return;
+  const int first = piece.first;
   const GlobalSink sink{{a.y.q + first, a.y.d + first / a.block, a.y.h + first / 32}, a.k, a.block};
-  round_row(from, of, staged, {count, a.block, a.planes, t * a.planes}, sink);
+  round_piece(a, piece, {piece.count, a.block, a.planes, block_y() * a.planes}, sink);
 }
 
 // Rope.
