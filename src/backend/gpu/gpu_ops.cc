@@ -5,6 +5,7 @@
 
 #include "backend/gpu/fuse.h"
 #include "backend/gpu/plan.h"
+#include "backend/gpu/plan_prompt.h"
 
 namespace juno::gpu {
 namespace {

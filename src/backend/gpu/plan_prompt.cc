@@ -11,27 +11,47 @@
 namespace juno::gpu {
 namespace {
 
-// Up to so many rows of activations the kernel for few is faster.
-constexpr int kFewRows = 32;
-constexpr int kMostSplits = 8;
-constexpr int kJoining = 16;  // an eighth of a tile against one more split to join
 // Rounding: rows are cut into pieces while there are few of them.
 constexpr int kFewTokens = 64, kRoundPiece = 1024, kRoundThreads = 256, kRoundSums = 256;
+constexpr int kMostSplits = 8;
 
 struct Many {
   uint32_t format;
   int unit, largest_unit, block_size;
-  Kernel wide, few;
+  Kernel few, wide;
 };
 constexpr Many kMany[] = {
-#define JUNO_MANY_ENTRY(F, unit)                       \
-  {                                                    \
-      quant::F::gguf_id,         unit,                 \
-      quant::kUnit<quant::F>,    quant::F::block_size, \
-      Kernel::wide_##F##_##unit, Kernel::few_##F##_##unit},
+#define JUNO_MANY_ENTRY(F, unit)                      \
+  {                                                   \
+      quant::F::gguf_id,        unit,                 \
+      quant::kUnit<quant::F>,   quant::F::block_size, \
+      Kernel::few_##F##_##unit, Kernel::wide_##F##_##unit},
     JUNO_MANY_FORMATS(JUNO_MANY_ENTRY)
 #undef JUNO_MANY_ENTRY
 };
+struct Broad {
+  uint32_t format;
+  int unit;
+  Kernel kernel;
+};
+constexpr Broad kBroad[] = {
+#define JUNO_BROAD_ENTRY(F, unit) {quant::F::gguf_id, unit, Kernel::broad_##F##_##unit},
+    JUNO_BROAD_FORMATS(JUNO_BROAD_ENTRY)
+#undef JUNO_BROAD_ENTRY
+};
+
+// A way to multiply: its tile and what it costs, in ns on an H200 with Q4_K: a stage of K, and what comes before and
+// after them.
+struct Way {
+  Kernel kernel;
+  int tokens, rows;
+  uint32_t threads, shared;
+  int stage, fixed, joining;
+};
+template <class Shape>
+constexpr Way way(Kernel kernel, int stage, int fixed, int joining) {
+  return {kernel, Shape::kTokens, Shape::kRows, Shape::kThreads, Shape::kShared, stage, fixed, joining};
+}
 
 // A format's own unit where the activations' blocks hold one, else 32.
 const Many* many_for(uint32_t format, int64_t k) {
@@ -45,39 +65,39 @@ const Many* many_for(uint32_t format, int64_t k) {
 
 uint32_t ceil_div(int64_t n, int64_t by) { return static_cast<uint32_t>((n + by - 1) / by); }
 
-template <class Shape>
-int64_t tiles(const ManyArgs& a) {
+int64_t tiles(const Way& way, const ManyArgs& a) {
   int64_t of_rows = 0;
-  for (int i = 0; i < a.part_count; ++i) of_rows += ceil_div(a.parts[i].weight.rows, Shape::kRows);
-  return of_rows * ceil_div(a.rows, Shape::kTokens);
+  for (int i = 0; i < a.part_count; ++i) of_rows += ceil_div(a.parts[i].weight.rows, way.rows);
+  return of_rows * ceil_div(a.rows, way.tokens);
 }
-// How many blocks share a tile's K, so that the multiprocessors are busy and end together.
-template <class Shape>
-int splits(const ManyArgs& a, const Chip& chip) {
-  int best = 1;
-  int64_t least = 0;  // eighths of a tile that the busiest multiprocessor multiplies, and the joining
-  for (int splits = 1; splits <= kMostSplits; splits *= 2) {
-    const int64_t turns = ceil_div(tiles<Shape>(a) * splits, chip.multiprocessors);
-    const int64_t cost = turns * (8 * kJoining / splits) + (splits > 1 ? splits + kJoining / 2 : 0);
-    if (splits > 1 && cost >= least) continue;
-    best = splits;
-    least = cost;
+
+// A way and how many blocks share a tile's K.
+struct Choice {
+  Way way;
+  int splits = 0;
+  int64_t cost = 0;
+};
+void consider(Choice& best, const Way& way, const ManyArgs& a, const Chip& chip) {
+  if (a.x.rows % way.tokens != 0) return;
+  const int64_t all = tiles(way, a);
+  for (int splits = 1; splits <= (all <= kCounters ? kMostSplits : 1); splits *= 2) {
+    const int64_t turns = ceil_div(all * splits, chip.multiprocessors);
+    const int64_t cost = turns * (stages_of(a.k) * way.stage / splits + way.fixed + (splits > 1 ? way.joining : 0));
+    if (best.splits == 0 || cost < best.cost) best = {way, splits, cost};
   }
+}
+Choice choose(const ManyArgs& a, const Chip& chip) {
+  const Many* m = many_for(a.parts[0].weight.format, a.k);
+  assert(m);
+  Choice best;
+  consider(best, way<FewShape>(m->few, 1150, 6000, 4000), a, chip);
+  consider(best, way<WideShape>(m->wide, 970, 6000, 4000), a, chip);
+  for (const Broad& b : kBroad)
+    if (b.format == m->format && b.unit == m->unit)
+      consider(best, way<BroadShape>(b.kernel, 1650, 8000, 8000), a, chip);
   return best;
 }
-template <class Shape>
-size_t partial_count(const ManyArgs& a, const Chip& chip) {
-  const int n = splits<Shape>(a, chip);
-  return n == 1 ? 0 : static_cast<size_t>(tiles<Shape>(a)) * n * Shape::kRows * Shape::kTokens;
-}
-template <class Shape>
-Launch many_launch(Kernel kernel, const ManyArgs& a, const Chip& chip) {
-  ManyArgs with = a;
-  with.splits = splits<Shape>(a, chip);
-  const uint32_t across = ceil_div(a.rows, Shape::kTokens);
-  const Extent grid{across, static_cast<uint32_t>(tiles<Shape>(a) / across), static_cast<uint32_t>(with.splits)};
-  return make_launch(static_cast<int>(kernel), grid, Shape::kThreads, Shape::kShared, with);
-}
+
 template <class Shape>
 Launch prompt_launch(Kernel kernel, const PromptArgs& a) {
   const Extent grid{ceil_div(a.rows, Shape::kRows * a.places.kv_heads / a.heads),
@@ -93,7 +113,10 @@ int many_unit(uint32_t format, int64_t k) {
 }
 
 PanelCounts panel_counts(int64_t rows, int64_t k, int block) {
-  const int64_t padded = padded_to(rows, rows <= kFewRows ? FewShape::kTokens : WideShape::kTokens);
+  const int tile = rows <= FewShape::kTokens    ? FewShape::kTokens
+                   : rows <= WideShape::kTokens ? WideShape::kTokens
+                                                : BroadShape::kTokens;
+  const int64_t padded = padded_to(rows, tile);
   const auto q = static_cast<size_t>(padded * stages_of(k) * kStageDepth);
   return {.rows = static_cast<int32_t>(padded), .q = q, .h = q / 16, .d = q / static_cast<size_t>(block)};
 }
@@ -108,12 +131,16 @@ Launch plan(const RoundArgs& a) {
 }
 
 size_t partial_count(const ManyArgs& a, const Chip& chip) {
-  return a.rows <= kFewRows ? partial_count<FewShape>(a, chip) : partial_count<WideShape>(a, chip);
+  const Choice c = choose(a, chip);
+  return c.splits == 1 ? 0 : static_cast<size_t>(tiles(c.way, a)) * c.splits * c.way.rows * c.way.tokens;
 }
 Launch plan(const ManyArgs& a, const Chip& chip) {
-  const Many* m = many_for(a.parts[0].weight.format, a.k);
-  assert(m);
-  return a.rows <= kFewRows ? many_launch<FewShape>(m->few, a, chip) : many_launch<WideShape>(m->wide, a, chip);
+  const Choice c = choose(a, chip);
+  ManyArgs with = a;
+  with.splits = c.splits;
+  const uint32_t across = ceil_div(a.rows, c.way.tokens);
+  const Extent grid{across, static_cast<uint32_t>(tiles(c.way, a) / across), static_cast<uint32_t>(c.splits)};
+  return make_launch(static_cast<int>(c.way.kernel), grid, c.way.threads, c.way.shared, with);
 }
 
 bool can_attend_prompt(const PromptArgs& a) {

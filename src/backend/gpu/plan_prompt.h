@@ -19,6 +19,9 @@ struct PanelCounts {
 PanelCounts panel_counts(int64_t rows, int64_t k, int block);
 
 Launch plan(const RoundArgs& a);
+// There are so many of ManyArgs::arrived.
+inline constexpr int64_t kCounters = 1 << 14;
+
 // How many numbers ManyArgs::partial holds.
 size_t partial_count(const ManyArgs& a, const Chip& chip);
 Launch plan(const ManyArgs& a, const Chip& chip);

@@ -92,7 +92,7 @@ void compare(Memory& memory, const Product& p) {
       << p.x.rows() << " planes " << p.planes;
 }
 
-// Both kernels: the narrow one to 48 rows of activations, the wide one beyond.
+// Kernels for few and for more activations.
 TEST(GpuManyTokens, EqualTheReferenceForEveryFormatAndBlock) {
   Memory memory(71);
   constexpr int64_t kLengths[] = {32, 96, 256, 512, 576, 768, 1024};

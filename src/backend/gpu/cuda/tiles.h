@@ -26,6 +26,11 @@ JUNO_GPU uint32_t masked_over_1024(uint32_t x, uint32_t mask) {
   return y;
 }
 
+#if __CUDA_ARCH__ >= 900
+#define JUNO_TRY_WAIT "mbarrier.try_wait.parity.shared.b64"  // sleeps a while
+#else
+#define JUNO_TRY_WAIT "mbarrier.test_wait.parity.shared.b64"
+#endif
 // ---- a barrier in shared memory: phase after phase, each ended by `count` arrivals
 // ------------------------------
 struct Arrivals {
@@ -40,7 +45,7 @@ struct Arrivals {
   // Returns once the phase of this parity is over.
   JUNO_GPU void wait(int parity) {
     asm volatile(
-        "{\n .reg .pred p;\n again:\n mbarrier.test_wait.parity.shared.b64 p, [%0], %1;\n @p bra done;\n bra "
+        "{\n .reg .pred p;\n again:\n " JUNO_TRY_WAIT " p, [%0], %1;\n @p bra done;\n bra "
         "again;\n"
         " done:\n }" ::"r"(in_shared(&state)),
         "r"(parity)

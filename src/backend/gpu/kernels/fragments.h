@@ -44,14 +44,10 @@ class Fragments {
 
   // `step` of kUnit elements, of row `row` of the tile and of row + 8.
   template <int kRows>
-  JUNO_GPU void load(const unsigned char* tile, int row, int step) {
-    cell_ = step * (kUnit / kCell) % 8 + lane() % 4 * kWords / 4;
-    JUNO_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      const StagedRow<kRows> at = {tile, row + 8 * i};
-      raw_[i] = L::load(at, cell_);
-      head_[i] = L::head(at, cell_);
-    }
+  JUNO_GPU void load(const unsigned char* tile, uint32_t row, uint32_t step) {
+    cell_ = static_cast<int>(step * (kUnit / kCell) % 8) + lane() % 4 * kWords / 4;
+    load_row(StagedRow<kRows, 0>{tile, row}, 0);
+    load_row(StagedRow<kRows, 8>{tile, row}, 1);
   }
 
   // Fragments of the unit's steps of 16, then of the steps' second parts; the scales of both rows.
@@ -99,6 +95,12 @@ class Fragments {
   }
 
  private:
+  template <class Row>
+  JUNO_GPU void load_row(const Row& row, int i) {
+    raw_[i] = L::load(row, cell_);
+    head_[i] = L::head(row, cell_);
+  }
+
   // Straight from nibbles, the upper ones as they stand: 1024 + 16 q, under a sixteenth of the scale.
   static constexpr bool kNibbles =
       std::is_same_v<F, quant::Q4_K> || std::is_same_v<F, quant::Q4_0> || std::is_same_v<F, quant::Q4_1>;

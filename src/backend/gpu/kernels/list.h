@@ -123,6 +123,14 @@
   JUNO_MANY(X, Q5_K, 32)           \
   JUNO_MANY(X, TQ2_0, 32)
 
+// For the largest batches, of the formats with long units: the scales of others cost more than their weights.
+#define JUNO_BROAD_FORMATS(F) F(Q2_K, 128) F(Q3_K, 128) F(Q4_K, 128) F(Q5_K, 64)
+#define JUNO_MANY_BROAD_KERNELS(X)    \
+  X(broad_Q2_K_128, ManyArgs, 384, 1) \
+  X(broad_Q3_K_128, ManyArgs, 384, 1) \
+  X(broad_Q4_K_128, ManyArgs, 384, 1) \
+  X(broad_Q5_K_64, ManyArgs, 384, 1)
+
 #define JUNO_KERNELS(X)      \
   JUNO_ROW_KERNELS(X)        \
   JUNO_MATVEC_KERNELS(X)     \
@@ -130,7 +138,8 @@
   JUNO_PROMPT_KERNELS(X)     \
   JUNO_MANY_32_KERNELS(X)    \
   JUNO_MANY_LONG_KERNELS(X)  \
-  JUNO_MANY_SHORT_KERNELS(X)
+  JUNO_MANY_SHORT_KERNELS(X) \
+  JUNO_MANY_BROAD_KERNELS(X)
 
 namespace juno::gpu {
 

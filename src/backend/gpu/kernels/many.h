@@ -17,7 +17,7 @@ struct Ring {
   static constexpr int kStages = Shape::stages(kWeights);
   static constexpr int kStageBytes = Shape::stage_bytes(kWeights);
   static constexpr int kParked = Shape::kBarriers + kStages * kStageBytes;
-  static_assert(kStages >= 2);
+  static_assert(kStages >= 2 && kStages * kStageBytes >= Shape::kTokens * Shape::kPitch * 4);
 
   const ManyArgs& a;
   int first, end;  // stages of K
@@ -92,10 +92,10 @@ struct GroupSums {
 
   float open[kSums] = {};
   float level[Shape::kLevels > 0 ? Shape::kLevels : 1][kSums];
-  float* parked;  // [levels, sums, threads]
+  Floats4* parked;  // [levels, sums / 4, threads]
   int done = 0, edge, first, groups, blocks, first_block;
 
-  JUNO_GPU GroupSums(int part, int splits, int blocks_, float* parked_)
+  JUNO_GPU GroupSums(int part, int splits, int blocks_, Floats4* parked_)
       : parked(parked_), first(part * (8 / splits)), groups(8 / splits), blocks(blocks_) {
     first_block = static_cast<int>(quant::group_begin(first, blocks));
     edge = static_cast<int>(quant::group_begin(first + 1, blocks));
@@ -121,16 +121,23 @@ struct GroupSums {
     if constexpr (kLevel < Shape::kDepth) {
       constexpr bool kNear = kLevel < Shape::kLevels;
       float(&near)[kSums] = level[kNear ? kLevel : 0];
-      float* far = parked + (kLevel - Shape::kLevels) * kSums * Shape::kConsumers;
+      Floats4* far = parked + (kLevel - Shape::kLevels) * (kSums / 4) * Shape::kConsumers;
       if ((done >> kLevel & 1) == 0) {
         JUNO_UNROLL
-        for (int i = 0; i < kSums; ++i) {
-          if (kNear) near[i] = open[i];
-          else far[i * Shape::kConsumers] = open[i];
+        for (int i = 0; i < kSums; i += 4) {
+          const Floats4 four = {open[i], open[i + 1], open[i + 2], open[i + 3]};
+          if (!kNear) far[i / 4 * Shape::kConsumers] = four;
+          JUNO_UNROLL
+          for (int j = 0; kNear && j < 4; ++j) near[i + j] = four.x[j];
         }
       } else {
         JUNO_UNROLL
-        for (int i = 0; i < kSums; ++i) open[i] = (kNear ? near[i] : far[i * Shape::kConsumers]) + open[i];
+        for (int i = 0; i < kSums; i += 4) {
+          const Floats4 four = kNear ? Floats4{near[i], near[i + 1], near[i + 2], near[i + 3]}
+                                     : far[i / 4 * Shape::kConsumers];
+          JUNO_UNROLL
+          for (int j = 0; j < 4; ++j) open[i + j] = four.x[j] + open[i + j];
+        }
         fold<kLevel + 1>();
       }
     }
@@ -230,34 +237,58 @@ JUNO_GPU void multiply_stage(const ManyArgs& a, const unsigned char* in, int row
   }
 }
 
-// y[token, row] from the sums; under int8x2 two neighbouring rows of activations are one token.
+// The sums of a block's tile, finished, [tokens, kPitch], where the stages were.
 template <class Shape>
-JUNO_GPU void store_tile(const ManyArgs& a, const MatvecPart& part, const float (&sums)[Shape::kSums],
-                         int row) {
+JUNO_GPU void lay_tile(float* tile, const float (&sums)[Shape::kSums], int row) {
   JUNO_UNROLL
   for (int j = 0; j < Shape::kTiles; ++j) {
     JUNO_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const int x = block_x() * Shape::kTokens + 8 * j + lane() % 4 * 2 + i % 2, o = row + i / 2 * 8;
-      if (x >= a.rows || o >= part.weight.rows) continue;
-      float y = sums[4 * j + i];
-      int64_t token = x;
-      if (a.planes == 2) {
-        if (i % 2 == 1) continue;
-        y = y + sums[4 * j + i + 1];
-        token = x / 2;
-      }
-      if (part.bias) y = y + part.bias[o];
-      if (a.residual) y = a.residual[token * part.y_stride + o] + y;
-      part.y[token * part.y_stride + o] = y;
-    }
+    for (int i = 0; i < 4; ++i)
+      tile[(8 * j + lane() % 4 * 2 + i % 2) * Shape::kPitch + row + i / 2 * 8] = sums[4 * j + i];
   }
 }
 
-template <int kCount>
-JUNO_GPU void neighbour_step(float (&x)[8]) {
-  JUNO_UNROLL
-  for (int i = 0; i < kCount / 2; ++i) x[i] = x[2 * i] + x[2 * i + 1];
+JUNO_GPU int tile_of_block() { return block_y() * blocks_x() + block_x(); }
+
+// Values of a finished tile: as it is, or the upper tree over what the blocks that share it have left.
+template <class Shape>
+struct Finished {
+  static constexpr int kTile = Shape::kTokens * Shape::kRows;
+  const float* tile;
+  const float* parts;  // [splits, tokens, rows]
+  int splits;
+
+  JUNO_GPU float at(int token, int row) const {
+    if (splits == 1) return tile[token * Shape::kPitch + row];
+    float x[8];
+    JUNO_UNROLL
+    for (int s = 0; s < 8; ++s) x[s] = s < splits ? parts[s * kTile + token * Shape::kRows + row] : 0.0f;
+    JUNO_UNROLL
+    for (int n = 8; n > 1; n /= 2) {
+      JUNO_UNROLL
+      for (int i = 0; i < n / 2; ++i)
+        if (n <= splits) x[i] = x[2 * i] + x[2 * i + 1];
+    }
+    return x[0];
+  }
+};
+
+// y[token, row] from a tile; under int8x2 two neighbouring rows of activations are one token.
+template <class Shape>
+JUNO_GPU void store_tile(const ManyArgs& a, const MatvecPart& part, const Finished<Shape>& tile, int first_row) {
+  const int first = block_x() * Shape::kTokens, left = a.rows - first;
+  const int tokens = (left < Shape::kTokens ? left : Shape::kTokens) / a.planes;
+  JUNO_UNROLL_BY(4)
+  for (int e = thread(); e < tokens * Shape::kRows; e += Shape::kConsumers) {
+    const int t = e / Shape::kRows, row = e % Shape::kRows, o = first_row + row;
+    if (o >= part.weight.rows) continue;
+    float y = tile.at(t * a.planes, row);
+    if (a.planes == 2) y = y + tile.at(2 * t + 1, row);
+    const int64_t at = int64_t{first / a.planes + t} * part.y_stride + o;
+    if (part.bias) y = y + part.bias[o];
+    if (a.residual) y = a.residual[at] + y;
+    part.y[at] = y;
+  }
 }
 
 // The part that a block works for, and its tile of that part's rows.
@@ -274,34 +305,24 @@ JUNO_GPU MatvecPart part_of_block(const ManyArgs& a, int& tile) {
   return part;
 }
 
-// The subtrees of blocks that share a tile, added up as the upper tree by the block that comes last; true there.
+// Leaves a tile for the block that comes last to it; true there.
 template <class Shape>
-JUNO_GPU bool join_splits(const ManyArgs& a, GroupSums<Shape>& sums, uint32_t* last) {
-  const int tile = block_y() * blocks_x() + block_x();
-  float* at = a.partial + static_cast<int64_t>(tile) * a.splits * Shape::kSums * Shape::kConsumers + thread();
-  constexpr int kStep = Shape::kSums * Shape::kConsumers;
-  JUNO_UNROLL
-  for (int i = 0; i < Shape::kSums; ++i) at[block_z() * kStep + i * Shape::kConsumers] = sums.open[i];
+JUNO_GPU bool leave_tile(const ManyArgs& a, const Finished<Shape>& tile, uint32_t* last) {
+  constexpr int kTile = Shape::kTokens * Shape::kRows;
+  float* to = a.partial + (int64_t{tile_of_block()} * a.splits + block_z()) * kTile;
+  JUNO_UNROLL_BY(4)
+  for (int e = thread(); e < kTile; e += Shape::kConsumers)
+    to[e] = tile.tile[e / Shape::kRows * Shape::kPitch + e % Shape::kRows];
   fence();
   barrier();
   if (thread() == 0) {
-    *last = atomic_add(a.arrived + tile, 1) + 1 == static_cast<uint32_t>(a.splits);
-    if (*last) a.arrived[tile] = 0;
+    uint32_t* arrived = a.arrived + tile_of_block();
+    *last = atomic_add(arrived, 1) + 1 == static_cast<uint32_t>(a.splits);
+    if (*last) *arrived = 0;
   }
   barrier();
-  if (!*last) return false;
   fence();
-  JUNO_UNROLL
-  for (int i = 0; i < Shape::kSums; ++i) {
-    float parts[8];
-    JUNO_UNROLL
-    for (int s = 0; s < 8; ++s)
-      if (s < a.splits) parts[s] = at[s * kStep + i * Shape::kConsumers];
-    if (a.splits == 8) neighbour_step<8>(parts);
-    if (a.splits >= 4) neighbour_step<4>(parts);
-    sums.open[i] = parts[0] + parts[1];
-  }
-  return true;
+  return *last;
 }
 
 // Grid: (tiles of activation rows, tiles of all parts' weight rows, splits). kUnit elements of K are a step: the
@@ -310,11 +331,11 @@ template <class F, int kUnit, class Shape>
 JUNO_GPU void multiply_many(const ManyArgs& a) {
   constexpr int kPerStage = kStageDepth / kUnit;
   constexpr bool kWhole = kPerStage > 1 && quant::kUnit<F> == kUnit && !Fragments<F, kUnit>::kMinima && Shape::kApart;
-  int tile = block_y();
-  const MatvecPart part = part_of_block<Shape>(a, tile);
+  int row_tile = block_y();
+  const MatvecPart part = part_of_block<Shape>(a, row_tile);
   const int per_block = a.block / kUnit;
   GroupSums<Shape> sums(block_z(), a.splits, a.k / a.block,
-                        shared<float>(Ring<F, Shape>::kParked) + thread() % Shape::kConsumers);
+                        shared<Floats4>(Ring<F, Shape>::kParked) + thread() % Shape::kConsumers);
   const int first = sums.first_block * per_block;
   const int end = static_cast<int>(quant::group_begin(sums.first + sums.groups, sums.blocks)) * per_block;
   const Ring<F, Shape> ring{a, first / kPerStage, (end + kPerStage - 1) / kPerStage};
@@ -322,11 +343,8 @@ JUNO_GPU void multiply_many(const ManyArgs& a) {
   auto* last = reinterpret_cast<uint32_t*>(shared(Shape::kBarriers - 16));
   if (thread() >= Shape::kConsumers) {
     keep_registers<Shape::kFetchRegisters>();
-    ring.fill(part.weight, tile * Shape::kRows);
-    if (a.splits > 1) {
-      barrier();
-      barrier();
-    }
+    ring.fill(part.weight, row_tile * Shape::kRows);
+    for (int i = 0; i < (a.splits > 1 ? 4 : 2); ++i) barrier();  // those of the others
     return;
   }
   take_registers<Shape::kRegisters>();
@@ -356,8 +374,14 @@ JUNO_GPU void multiply_many(const ManyArgs& a) {
     if (++slot == Ring<F, Shape>::kStages) slot = 0, ++round;
   }
   wait_dependency();
-  if (a.splits > 1 && !join_splits(a, sums, last)) return;
-  store_tile<Shape>(a, part, sums.open, tile * Shape::kRows + row);
+  barrier();  // all stages have been read
+  lay_tile<Shape>(shared<float>(Shape::kBarriers), sums.open, row);
+  barrier();
+  const Finished<Shape> tile{
+      shared<float>(Shape::kBarriers),
+      a.partial + int64_t{tile_of_block()} * a.splits * Shape::kTokens * Shape::kRows, a.splits};
+  if (a.splits > 1 && !leave_tile<Shape>(a, tile, last)) return;
+  store_tile<Shape>(a, part, tile, row_tile * Shape::kRows);
 }
 
 }  // namespace juno::gpu

@@ -16,6 +16,12 @@ namespace juno::gpu {
   }
 JUNO_MANY_FORMATS(JUNO_MANY_BODIES)
 #undef JUNO_MANY_BODIES
+#define JUNO_BROAD_BODIES(format, unit)                      \
+  JUNO_GPU void broad_##format##_##unit(const ManyArgs& a) { \
+    multiply_many<quant::format, unit, BroadShape>(a);       \
+  }
+JUNO_BROAD_FORMATS(JUNO_BROAD_BODIES)
+#undef JUNO_BROAD_BODIES
 
 JUNO_GPU void attend_prompt_64(const PromptArgs& a) { attend_prompt<PromptShape<64>>(a); }
 JUNO_GPU void attend_prompt_128(const PromptArgs& a) { attend_prompt<PromptShape<128>>(a); }

@@ -40,6 +40,7 @@ struct ManyShape {
   static constexpr int kTokens = 8 * kTiles;
   static constexpr int kRows = 64 * kRowGroups;
   static constexpr int kSums = 4 * kTiles;                 // of a thread
+  static constexpr int kPitch = kRows + 4;                 // of a finished tile's tokens, floats
   static constexpr int kDepth = 3;                         // of the tree over eight groups
   static constexpr int kH = kTokens * kStageDepth * 2;  // where the sums begin in a stage
   static constexpr int kD = kH + kTokens * 16;          // and the scales, of up to four blocks
@@ -54,8 +55,9 @@ struct ManyShape {
     return fit < 8 ? fit : 8;
   }
 };
-using WideShape = ManyShape<8, 2, 2, true>;
 using FewShape = ManyShape<4, 4, 1>;
+using WideShape = ManyShape<8, 2, 2, true>;
+using BroadShape = ManyShape<16, 2, 1>;
 
 // Attention. kDim: at least key_dim and value_dim. Query rows are pairs (position, head of the group).
 template <int kDim_, bool kCapped_ = false, int kParked_ = 1>

@@ -108,9 +108,13 @@ JUNO_GPU Rounding round_four(const float (&x)[4], int block) {
     const uint32_t size = bits_of(magnitude(x[i]));
     top = size > top ? size : top;
   }
-  for (int mask = 1; mask < block / 4; mask *= 2) {
-    const uint32_t other = shuffle_xor(top, mask);
-    top = other > top ? other : top;
+  if (block == 4 * kWarp) {
+    top = warp_max(top);
+  } else {
+    for (int mask = 1; mask < block / 4; mask *= 2) {
+      const uint32_t other = shuffle_xor(top, mask);
+      top = other > top ? other : top;
+    }
   }
   const float a = float_of(top);
   const bool zero = a < 0x1p-100f;

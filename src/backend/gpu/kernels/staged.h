@@ -24,11 +24,12 @@ JUNO_BOTH constexpr int staged_offset(int p, int rows) {
   return (at + 15) / 16 * 16;
 }
 
-// A row's view of a stage. Cells count from the block of 256 in which the stage lies.
-template <int kRows>
+// A row's view of a stage, or the view of the row eight further. Cells count from the block of 256 in which the stage
+// lies.
+template <int kRows, int kFurther>
 struct StagedRow {
   const unsigned char* tile;
-  int row;
+  uint32_t row;
 };
 struct Staged {
   const unsigned char* at;
@@ -41,11 +42,12 @@ JUNO_GPU uint32_t constant4(Staged from) { return *reinterpret_cast<const uint32
 JUNO_GPU uint16_t constant2(Staged from) { return *reinterpret_cast<const uint16_t*>(from.at); }
 JUNO_GPU uint8_t constant1(Staged from) { return *from.at; }
 
-template <class F, int p, int kRows>
-JUNO_GPU Staged unit(const StagedRow<kRows>& row, int i) {
+template <class F, int p, int kRows, int kFurther>
+JUNO_GPU Staged unit(const StagedRow<kRows, kFurther>& row, int i) {
   constexpr int kBytes = Layout<F>::planes().at[p].bytes, kUnits = staged_units<F>(p);
-  return {row.tile + staged_offset<F>(p, kRows) + row.row / kStrip * staged_strip<F>(p) +
-          row.row % kStrip * kBytes + i % kUnits * kStrip * kBytes};
+  constexpr int kOffset = staged_offset<F>(p, kRows) + kFurther / kStrip * staged_strip<F>(p);
+  return {row.tile + row.row / kStrip * staged_strip<F>(p) + row.row % kStrip * kBytes +
+          i % kUnits * (kStrip * kBytes) + kOffset};
 }
 
 // One of kFetchers threads' part of bringing stages of plane p: pieces of 16 bytes, or what a strip has of a unit.
