@@ -5,58 +5,48 @@
 namespace juno::gpu {
 
 using namespace quant;
-using W2 = ManyShape<8, 2, 1, 4, 2>;         // 128 rows, 64 tokens
-using W2A = ManyShape<8, 2, 1, 4, 1, true>;  // minima in registers of their own
-using W3 = ManyShape<8, 3, 1, 4, 1>;         // 192 rows
-using W4 = ManyShape<8, 4, 1, 2, 1>;         // 256 rows
-using T2 = ManyShape<16, 2, 1, 2, 1>;        // 128 rows, 128 tokens
-using N4 = ManyShape<4, 1, 4, 3, 2>;         // 64 rows, 32 tokens, K in four
-using N2 = ManyShape<2, 1, 4, 3, 2>;         // 16 tokens
-
 inline constexpr Size kSquare{4096, 4096, 2048}, kWide{14336, 4096, 2048}, kDeep{4096, 14336, 2048};
 
-#define JUNO_FEW_TOKENS(F, unit, S, name, most)                  \
-  for (const int tokens : {16, 32, 64, 128, 256})                \
-    for (const Size& s : {kSquare, Size{28672, 4096, 0}, kDeep}) \
-      if (tokens <= most) run.product<F, unit, S, 1>(name, {s.rows, s.cols, tokens});
+// A shape whose blocks fill between 85 and 264 multiprocessors, K shared among 1 to 8 of them.
+template <class F, int kUnit, class Shape>
+void few(Run& run, const char* name, int tokens) {
+  for (const Size& s : {kSquare, Size{28672, 4096, 0}, kDeep}) {
+    for (int splits = 1; splits <= 8; splits *= 2) {
+      const int across = (tokens + Shape::kTokens - 1) / Shape::kTokens;
+      const int blocks = (s.rows + Shape::kRows - 1) / Shape::kRows * splits * across;
+      if (blocks > 85 && blocks <= 264) run.product<F, kUnit, Shape>(name, {s.rows, s.cols, tokens}, splits);
+    }
+  }
+}
 
 #if JUNO_PART == 0
 void part(Run& run, std::integral_constant<int, 0>) {
-  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W2, 1>("2x64x64", s);
-  for (const int tokens : {64, 256})
-    for (const Size& s : {kSquare, Size{28672, 4096, 0}, kDeep})
-      run.product<Q4_K, 128, W2, 1>("2x64x64", {s.rows, s.cols, tokens});
-  run.product<Q6_K, 32, W2, 1>("2x64x64", kDeep);
+  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, BroadShape>("broad", s);
+  few<Q4_K, 128, BroadShape>(run, "broad", 256);
 }
 #elif JUNO_PART == 1
 void part(Run& run, std::integral_constant<int, 1>) {
-  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W3, 1>("3x64x64", s);
-  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W4, 1>("4x64x64", s);
-  run.product<Q6_K, 32, W3, 1>("3x64x64", kDeep);
+  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, WideShape>("wide", s);
+  for (const int tokens : {64, 128, 256}) few<Q4_K, 128, WideShape>(run, "wide", tokens);
 }
 #elif JUNO_PART == 2
 void part(Run& run, std::integral_constant<int, 2>) {
-  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, W2A, 1>("2x64x64 apart", s);
+  for (const int tokens : {8, 16, 32}) few<Q4_K, 128, FewShape>(run, "few", tokens);
 }
 #elif JUNO_PART == 3
 void part(Run& run, std::integral_constant<int, 3>) {
-  for (const Size& s : {kSquare, kWide, kDeep}) run.product<Q4_K, 128, T2, 1>("2x64x128", s);
-  run.product<Q6_K, 32, T2, 1>("2x64x128", kDeep);
+  run.product<Q6_K, 32, WideShape>("wide", kDeep);
+  run.product<Q8_0, 32, WideShape>("wide", kSquare);
+  run.product<Q4_0, 32, WideShape>("wide", kSquare);
 }
 #elif JUNO_PART == 4
-void part(Run& run, std::integral_constant<int, 4>) {
-  JUNO_FEW_TOKENS(Q4_K, 128, N4, "split 32", 64)
-  JUNO_FEW_TOKENS(Q4_K, 128, N2, "split 16", 16)
-  JUNO_FEW_TOKENS(Q6_K, 32, N4, "split 32", 32)
-}
+void part(Run& run, std::integral_constant<int, 4>) { few<Q6_K, 32, FewShape>(run, "few", 32); }
 #elif JUNO_PART == 5
 void part(Run& run, std::integral_constant<int, 5>) {
-  run.product<Q8_0, 32, W2, 1>("2x64x64", kSquare);
-  run.product<Q5_K, 64, W2, 1>("2x64x64", kSquare);
-  run.product<Q2_K, 128, W2, 1>("2x64x64", kSquare);
-  run.product<Q3_K, 128, W2, 1>("2x64x64", kSquare);
-  run.product<Q4_0, 32, W2, 1>("2x64x64", kSquare);
-  run.product<Q4_K, 32, W2, 1>("2x64x64 K 3584", {4096, 3584, 2048});
+  run.product<Q5_K, 64, BroadShape>("broad", kSquare);
+  run.product<Q2_K, 128, BroadShape>("broad", kSquare);
+  run.product<Q3_K, 128, BroadShape>("broad", kSquare);
+  run.product<Q4_K, 32, WideShape>("wide K 3584", {4096, 3584, 2048});
 }
 #elif JUNO_PART == 6
 void part(Run& run, std::integral_constant<int, 6>) {
