@@ -176,8 +176,7 @@ void Run::product(const char* name, const Size& s, int splits) {
   round.q[unit / 64] = q;
   check(cudaFuncSetAttribute(round_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536), "shared");
   const dim3 pieces(s.tokens < 64 ? (s.cols + 1023) / 1024 : 1, padded);
-  const double rounding =
-      median_us([&] { round_kernel<<<pieces, 256, (256 + s.cols) * 4>>>(round); }, 3);
+  const double rounding = median_us([&] { round_kernel<<<pieces, 256, (256 + s.cols) * 4>>>(round); }, 3);
   const ManyArgs args{.parts = {{{weights, F::gguf_id, s.rows, s.cols, 0}, nullptr, y, s.rows}},
                       .x = round.y,
                       .rows = s.tokens,
@@ -190,7 +189,8 @@ void Run::product(const char* name, const Size& s, int splits) {
   constexpr int kShared = Shape::kShared;
   if (!fits(kernel, kShared, full)) return;
   const dim3 grid(static_cast<unsigned>((s.tokens + Shape::kTokens - 1) / Shape::kTokens),
-                  static_cast<unsigned>((s.rows + Shape::kRows - 1) / Shape::kRows), static_cast<unsigned>(splits));
+                  static_cast<unsigned>((s.rows + Shape::kRows - 1) / Shape::kRows),
+                  static_cast<unsigned>(splits));
   const double us = median_us([&] { kernel<<<grid, Shape::kThreads, kShared>>>(args); }, 5);
   quantise_rows<<<(s.tokens + 63) / 64, 64>>>(x, s.cols, block, q8, d8, h8, s.tokens);
   const int step = s.rows / 128;
@@ -201,11 +201,12 @@ void Run::product(const char* name, const Size& s, int splits) {
   const double flop = 2.0 * s.rows * s.cols * s.tokens;
   const double bytes = static_cast<double>(plane_offset<F>(kPlaneCount<F>, s.rows, s.cols));
   std::printf(
-      "{\"variant\":\"%s\",\"splits\":%d,\"rows\":%d,\"cols\":%d,\"tokens\":%d,\"us\":%.1f,\"tflops\":%.1f,\"weight_tbs\":%"
+      "{\"variant\":\"%s\",\"splits\":%d,\"rows\":%d,\"cols\":%d,\"tokens\":%d,\"us\":%.1f,\"tflops\":%.1f,"
+      "\"weight_tbs\":%"
       ".2f,"
       "\"round_us\":%.1f,\"wrong\":%u,\"right\":%u}\n",
-      full.c_str(), splits, s.rows, s.cols, s.tokens, us, flop / us * 1e-6, bytes / us * 1e-6, rounding, seen[0],
-      seen[1]);
+      full.c_str(), splits, s.rows, s.cols, s.tokens, us, flop / us * 1e-6, bytes / us * 1e-6, rounding,
+      seen[0], seen[1]);
   std::fflush(stdout);
 }
 

@@ -126,9 +126,8 @@ void Lowerer::products(MatvecArgs a) {
 bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
   const int32_t rows = x.tokens * x.planes;
   const PanelCounts counts = panel_counts(rows, a.k, a.block);
-  RoundArgs round{
-      .from = x,
-      .y = {.h = take<uint16_t>(counts.h), .d = take<float>(counts.d), .rows = counts.rows}};
+  RoundArgs round{.from = x,
+                  .y = {.h = take<uint16_t>(counts.h), .d = take<float>(counts.d), .rows = counts.rows}};
   for (int i = 0; i < a.part_count; ++i) {
     const int unit = many_unit(a.parts[i].weight.format, a.k);
     if (unit == 0) return false;

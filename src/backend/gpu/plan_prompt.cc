@@ -21,11 +21,9 @@ struct Many {
   Kernel few, wide;
 };
 constexpr Many kMany[] = {
-#define JUNO_MANY_ENTRY(F, unit)                      \
-  {                                                   \
-      quant::F::gguf_id,        unit,                 \
-      quant::kUnit<quant::F>,   quant::F::block_size, \
-      Kernel::few_##F##_##unit, Kernel::wide_##F##_##unit},
+#define JUNO_MANY_ENTRY(F, unit)                                                                           \
+  {quant::F::gguf_id,        unit, quant::kUnit<quant::F>, quant::F::block_size, Kernel::few_##F##_##unit, \
+   Kernel::wide_##F##_##unit},
     JUNO_MANY_FORMATS(JUNO_MANY_ENTRY)
 #undef JUNO_MANY_ENTRY
 };
@@ -40,8 +38,8 @@ constexpr Broad kBroad[] = {
 #undef JUNO_BROAD_ENTRY
 };
 
-// A way to multiply: its tile and what it costs, in ns on an H200 with Q4_K: a stage of K, and what comes before and
-// after them.
+// A way to multiply: its tile and what it costs, in ns on an H200 with Q4_K: a stage of K, and what comes
+// before and after them.
 struct Way {
   Kernel kernel;
   int tokens, rows;
@@ -82,7 +80,8 @@ void consider(Choice& best, const Way& way, const ManyArgs& a, const Chip& chip)
   const int64_t all = tiles(way, a);
   for (int splits = 1; splits <= (all <= kCounters ? kMostSplits : 1); splits *= 2) {
     const int64_t turns = ceil_div(all * splits, chip.multiprocessors);
-    const int64_t cost = turns * (stages_of(a.k) * way.stage / splits + way.fixed + (splits > 1 ? way.joining : 0));
+    const int64_t cost =
+        turns * (stages_of(a.k) * way.stage / splits + way.fixed + (splits > 1 ? way.joining : 0));
     if (best.splits == 0 || cost < best.cost) best = {way, splits, cost};
   }
 }
@@ -125,7 +124,8 @@ Launch plan(const RoundArgs& a) {
   const QuantiseArgs& from = a.from;
   const int tokens = a.y.rows / from.planes;
   const uint32_t pieces = from.tokens < kFewTokens ? ceil_div(from.k, kRoundPiece) : 1;
-  const auto floats = from.source == Source::kNorm ? from.k : padded_to(ceil_div(from.k, pieces), kStageDepth);
+  const auto floats =
+      from.source == Source::kNorm ? from.k : padded_to(ceil_div(from.k, pieces), kStageDepth);
   return make_launch(static_cast<int>(Kernel::round_panels), {pieces, static_cast<uint32_t>(tokens)},
                      kRoundThreads, static_cast<uint32_t>((kRoundSums + floats) * sizeof(float)), a);
 }

@@ -6,12 +6,12 @@
 
 namespace juno::gpu {
 
-// The unit in whose order products with rows of k weights of this format want their input: 32, 64 or 128; 0: there is
-// no kernel for it.
+// The unit in whose order products with rows of k weights of this format want their input: 32, 64 or 128; 0:
+// there is no kernel for it.
 int many_unit(uint32_t format, int64_t k);
 
-// Rounded activations of `rows` rows of k elements in blocks of `block`: how many rows they are with those that fill
-// the last tile up, and how many numbers.
+// Rounded activations of `rows` rows of k elements in blocks of `block`: how many rows they are with those
+// that fill the last tile up, and how many numbers.
 struct PanelCounts {
   int32_t rows;
   size_t q, h, d;

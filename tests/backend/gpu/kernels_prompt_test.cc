@@ -34,7 +34,8 @@ struct RoundedPanels {
 
 // What blocks that share a tile need.
 struct Splits {
-  explicit Splits(ManyArgs& a, int multiprocessors = 8) : chip{.multiprocessors = multiprocessors}, arrived(256) {
+  explicit Splits(ManyArgs& a, int multiprocessors = 8)
+      : chip{.multiprocessors = multiprocessors}, arrived(256) {
     partial.resize(partial_count(a, chip));
     a.partial = partial.data();
     a.arrived = arrived.data();
@@ -150,13 +151,13 @@ TEST(GpuManyTokens, RoundAnActivatedInputLikeTheReference) {
     return op.linear(op.gated(ops::Act::kGeluTanh, gate, up), {.weight = weight});
   });
   RoundedPanels rounded({.x = gate.f32(),
-                        .up = up.f32(),
-                        .source = Source::kGated,
-                        .act = 1,
-                        .tokens = 11,
-                        .k = 512,
-                        .block = 64},
-                       many_unit(format.gguf_id, 512));
+                         .up = up.f32(),
+                         .source = Source::kGated,
+                         .act = 1,
+                         .tokens = 11,
+                         .k = 512,
+                         .block = 64},
+                        many_unit(format.gguf_id, 512));
   const Tensor y = test::zeros(memory, 11, 8);
   test::Weights weights;
   ManyArgs a{.parts = {{weights.upload(weight), nullptr, y.f32(), 8}},

@@ -44,12 +44,12 @@ struct Arrivals {
   }
   // Returns once the phase of this parity is over.
   JUNO_GPU void wait(int parity) {
-    asm volatile(
-        "{\n .reg .pred p;\n again:\n " JUNO_TRY_WAIT " p, [%0], %1;\n @p bra done;\n bra "
-        "again;\n"
-        " done:\n }" ::"r"(in_shared(&state)),
-        "r"(parity)
-        : "memory");
+    asm volatile("{\n .reg .pred p;\n again:\n " JUNO_TRY_WAIT
+                 " p, [%0], %1;\n @p bra done;\n bra "
+                 "again;\n"
+                 " done:\n }" ::"r"(in_shared(&state)),
+                 "r"(parity)
+                 : "memory");
   }
 };
 
@@ -167,12 +167,19 @@ JUNO_GPU void wgmma(float (&c)[64], const uint32_t (&a)[4], uint64_t b, bool fre
 }
 
 JUNO_GPU void wgmma(float (&c)[24], const uint32_t (&a)[4], uint64_t b, bool fresh) {
-  asm volatile(JUNO_WGMMA("48", "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," "%16,%17,%18,%19,%20,%21,%22,%23", "%24","%25","%26","%27","%28","%29")
+  asm volatile(JUNO_WGMMA("48",
+                          "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                          "%16,%17,%18,%19,%20,%21,%22,%23",
+                          "%24", "%25", "%26", "%27", "%28", "%29")
                : JUNO_C16(0), JUNO_C4(16), JUNO_C4(20)
                : JUNO_AB);
 }
 JUNO_GPU void wgmma(float (&c)[48], const uint32_t (&a)[4], uint64_t b, bool fresh) {
-  asm volatile(JUNO_WGMMA("96", "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47", "%48","%49","%50","%51","%52","%53")
+  asm volatile(JUNO_WGMMA("96",
+                          "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                          "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+                          "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47",
+                          "%48", "%49", "%50", "%51", "%52", "%53")
                : JUNO_C16(0), JUNO_C16(16), JUNO_C16(32)
                : JUNO_AB);
 }

@@ -114,7 +114,8 @@ template <int kCount>
 JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
                        bool fresh) {
   multiply_columns<16>(
-      c, a, b, [&](int group, int i, int row) { return piece_at(2 * kCount, 8 * group + row, piece + i); }, fresh);
+      c, a, b, [&](int group, int i, int row) { return piece_at(2 * kCount, 8 * group + row, piece + i); },
+      fresh);
 }
 template <int kCount>
 JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const unsigned char* b) {

@@ -228,8 +228,8 @@ struct MatvecArgs {
   int32_t pairs = 0, inputs_shared = 1;
 };
 
-// Activations of many tokens for tensor cores: rows as in Rounded, then rows of zeros; k in slabs of 64 and stages
-// of 128.
+// Activations of many tokens for tensor cores: rows as in Rounded, then rows of zeros; k in slabs of 64 and
+// stages of 128.
 struct Panels {
   uint16_t* q = nullptr;  // [slabs, rows, 64], halves, in the order of panels.h and prompt_shapes.h
   uint16_t* h = nullptr;  // [stages, rows, 8], halves: sums of 16
@@ -239,7 +239,7 @@ struct Panels {
 
 // Rounds what `from` says, for each unit that is wanted: 32, 64 and 128 elements.
 struct RoundArgs {
-  QuantiseArgs from;  // without y
+  QuantiseArgs from;    // without y
   uint16_t* q[3] = {};  // Panels::q of each, or null
   Panels y;             // the rest
 };
@@ -255,8 +255,8 @@ struct ManyArgs {
   const float* residual = nullptr;  // [tokens, y_stride of part 0] or null; may be y. With one part only
   // The eight groups of K are shared out among so many blocks; the last one to come adds them up.
   int32_t splits = 1;
-  float* partial = nullptr;      // [tiles, splits, sums of a block's tile]
-  uint32_t* arrived = nullptr;   // [tiles], 0 before and after
+  float* partial = nullptr;     // [tiles, splits, sums of a block's tile]
+  uint32_t* arrived = nullptr;  // [tiles], 0 before and after
 };
 
 // Attention of rows that stand in runs: neighbours in the batch and in their sequence. Others are left alone.

@@ -55,9 +55,13 @@ struct Layout<quant::Q4_K> : Of256<quant::Q4_K> {
     put_nibbles([&](int i) { return quant::nibble64(b.q, cell * kCell + i); }, to);
   }
   template <class P>
-  JUNO_GPU static Raw load(const P& p, int cell) { return {stream16(unit<F, 0>(p, cell))}; }
+  JUNO_GPU static Raw load(const P& p, int cell) {
+    return {stream16(unit<F, 0>(p, cell))};
+  }
   template <class P>
-  JUNO_GPU static Head head(const P& p, int cell) { return constant16(unit<F, 1>(p, cell / 8)); }
+  JUNO_GPU static Head head(const P& p, int cell) {
+    return constant16(unit<F, 1>(p, cell / 8));
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) { take_nibbles(r.q, w); }
   JUNO_GPU static Scales scales(const Head& h, const Raw&, int cell) { return from_header(h, cell); }
 };
@@ -80,7 +84,9 @@ struct Layout<quant::Q5_K> : Of256<quant::Q5_K> {
     return {stream16(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell))};
   }
   template <class P>
-  JUNO_GPU static Head head(const P& p, int cell) { return constant16(unit<F, 2>(p, cell / 8)); }
+  JUNO_GPU static Head head(const P& p, int cell) {
+    return constant16(unit<F, 2>(p, cell / 8));
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     take_nibbles(r.q, w);
     add_bits<4>(r.high, w);
@@ -130,7 +136,9 @@ struct Layout<quant::Q6_K> : Signed16<quant::Q6_K, 32> {
     return {stream16(unit<F, 0>(p, cell)), constant8(unit<F, 1>(p, cell))};
   }
   template <class P>
-  JUNO_GPU static Head head(const P& p, int cell) { return load_head(p, cell); }
+  JUNO_GPU static Head head(const P& p, int cell) {
+    return load_head(p, cell);
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     take_nibbles(r.q, w);
     add_pairs<4>(r.high, w);
@@ -157,7 +165,9 @@ struct Layout<quant::Q3_K> : Signed16<quant::Q3_K, 4> {
     return {constant8(unit<F, 0>(p, cell)), constant4(unit<F, 1>(p, cell))};
   }
   template <class P>
-  JUNO_GPU static Head head(const P& p, int cell) { return load_head(p, cell); }
+  JUNO_GPU static Head head(const P& p, int cell) {
+    return load_head(p, cell);
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     JUNO_UNROLL
     for (int i = 0; i < 8; ++i) w[i] = 0;
@@ -193,7 +203,9 @@ struct Layout<quant::Q2_K> {
     put16(b.dmin, to + 2);
   }
   template <class P>
-  JUNO_GPU static Raw load(const P& p, int cell) { return {constant8(unit<F, 0>(p, cell))}; }
+  JUNO_GPU static Raw load(const P& p, int cell) {
+    return {constant8(unit<F, 0>(p, cell))};
+  }
   template <class P>
   JUNO_GPU static Head head(const P& p, int cell) {
     return {constant8(unit<F, 1>(p, cell / 8) + (cell & 4) * 2), constant4(unit<F, 2>(p, cell / 8))};
@@ -233,7 +245,9 @@ struct Layout<quant::IQ4_XS> {
     for (int j = 0; j < 8; ++j) to[j] = static_cast<uint8_t>(F::s(b, j));
   }
   template <class P>
-  JUNO_GPU static Raw load(const P& p, int cell) { return {stream16(unit<F, 0>(p, cell))}; }
+  JUNO_GPU static Raw load(const P& p, int cell) {
+    return {stream16(unit<F, 0>(p, cell))};
+  }
   template <class P>
   JUNO_GPU static Head head(const P& p, int cell) {
     return {constant4(unit<F, 1>(p, cell / 8) + (cell & 4)), constant2(unit<F, 2>(p, cell / 8))};
@@ -261,9 +275,13 @@ struct Layout<quant::TQ2_0> {
     put_pairs([&](int i) { return quant::pair128(b.q, cell * kCell + i); }, to);
   }
   template <class P>
-  JUNO_GPU static Raw load(const P& p, int cell) { return {constant8(unit<F, 0>(p, cell))}; }
+  JUNO_GPU static Raw load(const P& p, int cell) {
+    return {constant8(unit<F, 0>(p, cell))};
+  }
   template <class P>
-  JUNO_GPU static Head head(const P& p, int cell) { return constant2(unit<F, 1>(p, cell / 8)); }
+  JUNO_GPU static Head head(const P& p, int cell) {
+    return constant2(unit<F, 1>(p, cell / 8));
+  }
   JUNO_GPU static void words(const Raw& r, uint32_t (&w)[8]) {
     JUNO_UNROLL
     for (int i = 0; i < 8; ++i) w[i] = 0;

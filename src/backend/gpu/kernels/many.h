@@ -9,8 +9,8 @@
 
 namespace juno::gpu {
 
-// The ring of stages of K in shared memory, filled by the block's last warpgroup and emptied by its warpgroups,
-// each at its own pace.
+// The ring of stages of K in shared memory, filled by the block's last warpgroup and emptied by its
+// warpgroups, each at its own pace.
 template <class F, class Shape>
 struct Ring {
   static constexpr int kWeights = staged_offset<F>(kPlaneCount<F>, Shape::kRows);
@@ -40,8 +40,7 @@ struct Ring {
   // By the last warpgroup. Weights may come before what earlier kernels wrote.
   JUNO_GPU void fill(const Weight& w, int first_row) const {
     const int early = first + kStages < end ? first + kStages : end;
-    for (int stage = first; stage < early; ++stage)
-      fetch_weights(w, first_row, stage, stage - first);
+    for (int stage = first; stage < early; ++stage) fetch_weights(w, first_row, stage, stage - first);
     wait_dependency();
     for (int stage = first; stage < early; ++stage) {
       fetch_activations(*full(stage - first), slot_at(stage - first), stage);
@@ -72,7 +71,8 @@ struct Ring {
     const auto* h = reinterpret_cast<const unsigned char*>(a.x.h);
     fetch_begin(landed, part < 2 ? kSlab : part == 2 ? Shape::kTokens * 16 : blocks * Shape::kTokens * 4);
     if (part < 2) {
-      fetch(landed, to + part * kSlab, q + ((2 * int64_t{stage} + part) * a.x.rows + token) * (kSlabDepth * 2), kSlab);
+      fetch(landed, to + part * kSlab,
+            q + ((2 * int64_t{stage} + part) * a.x.rows + token) * (kSlabDepth * 2), kSlab);
     } else if (part == 2) {
       fetch(landed, to + Shape::kH, h + (int64_t{stage} * a.x.rows + token) * 16, Shape::kTokens * 16);
     } else {
@@ -162,8 +162,8 @@ JUNO_GPU int log2_of_block(const ManyArgs& a) { return a.block == 128 ? 7 : a.bl
 // One step of kUnit elements of K: exact sums c, which at the end of a unit (docs/numerics.md) meet their
 // scales; after a block's last unit its minimum.
 template <class F, int kUnit, class Shape>
-JUNO_GPU void multiply_step(const ManyArgs& a, const unsigned char* in, int row, int step, float (&c)[Shape::kSums],
-                            GroupSums<Shape>& sums) {
+JUNO_GPU void multiply_step(const ManyArgs& a, const unsigned char* in, int row, int step,
+                            float (&c)[Shape::kSums], GroupSums<Shape>& sums) {
   using Weights = Fragments<F, kUnit>;
   constexpr int kSteps = kUnit / 16;
   constexpr bool kApart = Weights::kMinima && Shape::kApart;
@@ -212,7 +212,8 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const unsigned char* in, int row,
 // A whole stage of units that have no minima, inside one group: while a unit's sums meet their
 // scales the next unit's are under way.
 template <class F, int kUnit, class Shape>
-JUNO_GPU void multiply_stage(const ManyArgs& a, const unsigned char* in, int row, int stage, GroupSums<Shape>& sums) {
+JUNO_GPU void multiply_stage(const ManyArgs& a, const unsigned char* in, int row, int stage,
+                             GroupSums<Shape>& sums) {
   using Weights = Fragments<F, kUnit>;
   constexpr int kSteps = kUnit / 16, kUnits = kStageDepth / kUnit;
   float c[2][Shape::kSums], scale[2][2];
@@ -233,7 +234,8 @@ JUNO_GPU void multiply_stage(const ManyArgs& a, const unsigned char* in, int row
     if (i == 0) continue;
     if (i < kUnits) products_wait<1>(c[1 - i % 2]);
     else products_wait<0>(c[1 - i % 2]);
-    scale_in(sums.open, c[1 - i % 2], scale[1 - i % 2], d + ((i - 1) * kUnit >> log2_of_block(a)) * Shape::kTokens);
+    scale_in(sums.open, c[1 - i % 2], scale[1 - i % 2],
+             d + ((i - 1) * kUnit >> log2_of_block(a)) * Shape::kTokens);
   }
 }
 
@@ -275,7 +277,8 @@ struct Finished {
 
 // y[token, row] from a tile; under int8x2 two neighbouring rows of activations are one token.
 template <class Shape>
-JUNO_GPU void store_tile(const ManyArgs& a, const MatvecPart& part, const Finished<Shape>& tile, int first_row) {
+JUNO_GPU void store_tile(const ManyArgs& a, const MatvecPart& part, const Finished<Shape>& tile,
+                         int first_row) {
   const int first = block_x() * Shape::kTokens, left = a.rows - first;
   const int tokens = (left < Shape::kTokens ? left : Shape::kTokens) / a.planes;
   JUNO_UNROLL_BY(4)
@@ -325,12 +328,13 @@ JUNO_GPU bool leave_tile(const ManyArgs& a, const Finished<Shape>& tile, uint32_
   return *last;
 }
 
-// Grid: (tiles of activation rows, tiles of all parts' weight rows, splits). kUnit elements of K are a step: the
-// format's unit, or 32.
+// Grid: (tiles of activation rows, tiles of all parts' weight rows, splits). kUnit elements of K are a step:
+// the format's unit, or 32.
 template <class F, int kUnit, class Shape>
 JUNO_GPU void multiply_many(const ManyArgs& a) {
   constexpr int kPerStage = kStageDepth / kUnit;
-  constexpr bool kWhole = kPerStage > 1 && quant::kUnit<F> == kUnit && !Fragments<F, kUnit>::kMinima && Shape::kApart;
+  constexpr bool kWhole =
+      kPerStage > 1 && quant::kUnit<F> == kUnit && !Fragments<F, kUnit>::kMinima && Shape::kApart;
   int row_tile = block_y();
   const MatvecPart part = part_of_block<Shape>(a, row_tile);
   const int per_block = a.block / kUnit;
@@ -377,9 +381,9 @@ JUNO_GPU void multiply_many(const ManyArgs& a) {
   barrier();  // all stages have been read
   lay_tile<Shape>(shared<float>(Shape::kBarriers), sums.open, row);
   barrier();
-  const Finished<Shape> tile{
-      shared<float>(Shape::kBarriers),
-      a.partial + int64_t{tile_of_block()} * a.splits * Shape::kTokens * Shape::kRows, a.splits};
+  const Finished<Shape> tile{shared<float>(Shape::kBarriers),
+                             a.partial + int64_t{tile_of_block()} * a.splits * Shape::kTokens * Shape::kRows,
+                             a.splits};
   if (a.splits > 1 && !leave_tile<Shape>(a, tile, last)) return;
   store_tile<Shape>(a, part, tile, row_tile * Shape::kRows);
 }

@@ -54,8 +54,8 @@ struct PanelSink {
   }
 };
 
-// Grid: pieces of a row, tokens and what fills up Panels::rows. What is behind the last token or the last element is
-// 0.
+// Grid: pieces of a row, tokens and what fills up Panels::rows. What is behind the last token or the last
+// element is 0.
 JUNO_GPU void round_panels(const RoundArgs& a) {
   begin();
   const Piece piece = piece_of_row(a.from.k);

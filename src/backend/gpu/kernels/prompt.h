@@ -11,9 +11,7 @@ namespace juno::gpu {
   JUNO_GPU void wide_##format##_##unit(const ManyArgs& a) { \
     multiply_many<quant::format, unit, WideShape>(a);       \
   }                                                         \
-  JUNO_GPU void few_##format##_##unit(const ManyArgs& a) {  \
-    multiply_many<quant::format, unit, FewShape>(a);        \
-  }
+  JUNO_GPU void few_##format##_##unit(const ManyArgs& a) { multiply_many<quant::format, unit, FewShape>(a); }
 JUNO_MANY_FORMATS(JUNO_MANY_BODIES)
 #undef JUNO_MANY_BODIES
 #define JUNO_BROAD_BODIES(format, unit)                      \

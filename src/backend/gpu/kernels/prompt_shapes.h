@@ -14,8 +14,9 @@ inline constexpr int kStageDepth = 128, kSlabDepth = 64;
 JUNO_BOTH constexpr int64_t padded_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 JUNO_BOTH constexpr int64_t stages_of(int64_t k) { return padded_to(k, kStageDepth) / kStageDepth; }
 
-// Where a piece of 8 elements, 16 bytes, of a row lies in one stage of `rows` rows, as tensor cores read it: a slab
-// has eight pieces of each row side by side, shuffled from row to row, so that no two of a column share banks.
+// Where a piece of 8 elements, 16 bytes, of a row lies in one stage of `rows` rows, as tensor cores read it:
+// a slab has eight pieces of each row side by side, shuffled from row to row, so that no two of a column
+// share banks.
 JUNO_BOTH constexpr int64_t piece_at(int64_t rows, int64_t row, int piece) {
   return (piece / 8 * rows + row) * (kSlabDepth * 2) + (piece % 8 ^ static_cast<int>(row % 8)) * 16;
 }
@@ -39,11 +40,11 @@ struct ManyShape {
   static constexpr int kRegisters = (kAllRegisters - kFetchers * kFetchRegisters) / kConsumers / 8 * 8;
   static constexpr int kTokens = 8 * kTiles;
   static constexpr int kRows = 64 * kRowGroups;
-  static constexpr int kSums = 4 * kTiles;                 // of a thread
-  static constexpr int kPitch = kRows + 4;                 // of a finished tile's tokens, floats
-  static constexpr int kDepth = 3;                         // of the tree over eight groups
-  static constexpr int kH = kTokens * kStageDepth * 2;  // where the sums begin in a stage
-  static constexpr int kD = kH + kTokens * 16;          // and the scales, of up to four blocks
+  static constexpr int kSums = 4 * kTiles;                          // of a thread
+  static constexpr int kPitch = kRows + 4;                          // of a finished tile's tokens, floats
+  static constexpr int kDepth = 3;                                  // of the tree over eight groups
+  static constexpr int kH = kTokens * kStageDepth * 2;              // where the sums begin in a stage
+  static constexpr int kD = kH + kTokens * 16;                      // and the scales, of up to four blocks
   static constexpr int kW = (kD + 4 * kTokens * 4 + 15) / 16 * 16;  // and the weights
   static constexpr int kBarriers = 1024;                            // bytes, before the stages
   static constexpr int kParked = (kDepth - kLevels) * kSums * kConsumers * 4;  // bytes, behind them

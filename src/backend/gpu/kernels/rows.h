@@ -74,7 +74,8 @@ JUNO_GPU Piece piece_of_row(int k) {
   return {first, k - first < piece ? k - first : piece};
 }
 template <class Sink>
-JUNO_GPU void round_piece(const QuantiseArgs& a, const Piece& piece, const RoundRows& rows, const Sink& sink) {
+JUNO_GPU void round_piece(const QuantiseArgs& a, const Piece& piece, const RoundRows& rows,
+                          const Sink& sink) {
   const bool whole = a.source == Source::kNorm;
   const int64_t from_row = static_cast<int64_t>(block_y()) * a.k + (whole ? 0 : piece.first);
   float* slots = shared<float>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights on their way through shared memory: what a tile of rows has of one stage of K, plane after plane, in the
-// order of layout.h. Included by the kernels' units only.
+// Weights on their way through shared memory: what a tile of rows has of one stage of K, plane after plane,
+// in the order of layout.h. Included by the kernels' units only.
 #pragma once
 #include "backend/gpu/kernels/layout.h"
 #include "backend/gpu/kernels/prompt_shapes.h"
@@ -24,8 +24,8 @@ JUNO_BOTH constexpr int staged_offset(int p, int rows) {
   return (at + 15) / 16 * 16;
 }
 
-// A row's view of a stage, or the view of the row eight further. Cells count from the block of 256 in which the stage
-// lies.
+// A row's view of a stage, or the view of the row eight further. Cells count from the block of 256 in which
+// the stage lies.
 template <int kRows, int kFurther>
 struct StagedRow {
   const unsigned char* tile;
@@ -50,7 +50,8 @@ JUNO_GPU Staged unit(const StagedRow<kRows, kFurther>& row, int i) {
           i % kUnits * (kStrip * kBytes) + kOffset};
 }
 
-// One of kFetchers threads' part of bringing stages of plane p: pieces of 16 bytes, or what a strip has of a unit.
+// One of kFetchers threads' part of bringing stages of plane p: pieces of 16 bytes, or what a strip has of a
+// unit.
 template <class F, int p, int kRows, int kFetchers>
 struct PlaneFetch {
   static constexpr Plane kPlane = Layout<F>::planes().at[p];
