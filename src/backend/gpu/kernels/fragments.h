@@ -33,7 +33,6 @@ template <class F, int kUnit_>
 class Fragments {
   using L = Layout<F>;
   static constexpr bool kSigned = L::kOffset == 0 && !quant::HasMin<F>;  // bytes of q
-  static constexpr int kWords = kUnit_ / 32;                             // of a cell, for a lane
 
  public:
   static constexpr int kUnit = kUnit_;
@@ -50,8 +49,10 @@ class Fragments {
     load_row(StagedRow<kRows, 8>{tile, row}, 1);
   }
 
-  // Fragments of the unit's steps of 16, then of the steps' second parts; the scales of both rows.
-  JUNO_GPU void expand(uint32_t (&to)[kParts * kUnit / 16][4], float (&d)[2]) const {
+  static constexpr int kWords = kUnit_ / 32;  // of a cell, for a lane: each makes two steps of 16
+
+  // Fragments of word w: its two steps, then their second parts; the scales of both rows.
+  JUNO_GPU void expand(int w, uint32_t (&to)[2 * kParts][4], float (&d)[2]) const {
     JUNO_UNROLL
     for (int i = 0; i < 2; ++i) {
       const Scales scales = L::scales(head_[i], raw_[i], cell_);
@@ -59,7 +60,7 @@ class Fragments {
       typename L::Raw raw = raw_[i];
       if constexpr (kWords < 4) skip_words_of(raw, lane() % 4 * kWords % 4);
       if constexpr (kNibbles) {
-        expand_nibbles(raw.q, scale_pair(scales.s[0], 0, 0), i, to);
+        expand_nibbles(raw.q.x[w], scale_pair(scales.s[0], 0, 0), i, to);
         continue;
       }
       uint32_t words[8];
@@ -69,13 +70,10 @@ class Fragments {
         JUNO_UNROLL
         for (int part = 0; part < kParts; ++part) {
           const uint32_t scale = scale_pair(scales.s[0], half, part);
-          JUNO_UNROLL
-          for (int w = 0; w < kWords; ++w) {
-            auto& step = to[part * kUnit / 16 + 2 * w + half];
-            const uint32_t q = kSigned ? words[4 * half + w] ^ 0x80808080u : words[4 * half + w];
-            step[i] = value(over_1024<0, 2>(q), scale);
-            step[2 + i] = value(over_1024<1, 3>(q), scale);
-          }
+          auto& step = to[2 * part + half];
+          const uint32_t q = kSigned ? words[4 * half + w] ^ 0x80808080u : words[4 * half + w];
+          step[i] = value(over_1024<0, 2>(q), scale);
+          step[2 + i] = value(over_1024<1, 3>(q), scale);
         }
       }
     }
@@ -104,19 +102,15 @@ class Fragments {
   // Straight from nibbles, the upper ones as they stand: 1024 + 16 q, under a sixteenth of the scale.
   static constexpr bool kNibbles =
       std::is_same_v<F, quant::Q4_K> || std::is_same_v<F, quant::Q4_0> || std::is_same_v<F, quant::Q4_1>;
-  JUNO_GPU static void expand_nibbles(const Quad32& q, uint32_t scale, int row,
-                                      uint32_t (&to)[kParts * kUnit / 16][4]) {
+  JUNO_GPU static void expand_nibbles(uint32_t q, uint32_t scale, int row, uint32_t (&to)[2 * kParts][4]) {
     const uint32_t upper = fma_halves(scale, both(0x2c00), 0);  // scale / 16
     const uint32_t less = fma_halves(scale, integer_pair(-1024 - L::kOffset), 0);
     const uint32_t less_upper = fma_halves(scale, integer_pair(-64 - L::kOffset), 0);
     JUNO_UNROLL
-    for (int w = 0; w < kWords; ++w) {
-      JUNO_UNROLL
-      for (int odd = 0; odd < 2; ++odd) {
-        const uint32_t x = q.x[w] >> (8 * odd);
-        to[2 * w][2 * odd + row] = fma_halves(masked_over_1024(x, 0x000f000fu), scale, less);
-        to[2 * w + 1][2 * odd + row] = fma_halves(masked_over_1024(x, 0x00f000f0u), upper, less_upper);
-      }
+    for (int odd = 0; odd < 2; ++odd) {
+      const uint32_t x = q >> (8 * odd);
+      to[0][2 * odd + row] = fma_halves(masked_over_1024(x, 0x000f000fu), scale, less);
+      to[1][2 * odd + row] = fma_halves(masked_over_1024(x, 0x00f000f0u), upper, less_upper);
     }
   }
 

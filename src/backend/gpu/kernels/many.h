@@ -9,6 +9,47 @@
 
 namespace juno::gpu {
 
+// One warp's part of bringing activations, stage after stage: a slab, the sums, or the scales of each block.
+// Rows behind the last ones come too.
+template <class Shape>
+struct ActivationFetch {
+  const unsigned char* from;
+  int64_t further;  // to the next piece, and from a stage's first piece to the next stage's
+  int64_t stage;
+  int to, bytes, pieces;  // of a stage; of a piece; how many
+
+  JUNO_GPU ActivationFetch(const ManyArgs& a, int first, int part) : pieces(1) {
+    const int64_t rows = a.x.rows, token = block_x() * Shape::kTokens;
+    if (part < 2) {
+      bytes = Shape::kTokens * kSlabDepth * 2;
+      to = part * bytes;
+      stage = rows * (kStageDepth * 2);
+      from = reinterpret_cast<const unsigned char*>(a.x.q) + (part * rows + token) * (kSlabDepth * 2);
+    } else if (part == 2) {
+      bytes = Shape::kTokens * 16;
+      to = Shape::kH;
+      stage = rows * 16;
+      from = reinterpret_cast<const unsigned char*>(a.x.h) + token * 16;
+    } else {
+      pieces = kStageDepth / a.block;
+      bytes = Shape::kTokens * 4;
+      to = Shape::kD;
+      stage = rows * 4 * pieces;
+      from = reinterpret_cast<const unsigned char*>(a.x.d) + token * 4;
+    }
+    further = rows * 4;
+    from += first * stage;
+  }
+  JUNO_GPU void fetch(Arrivals& landed, unsigned char* slot) {
+    fetch_begin(landed, bytes * pieces);
+    JUNO_UNROLL_BY(1)
+    for (int i = 0; i < pieces; ++i)
+      juno::gpu::fetch(landed, slot + to + i * bytes, from + i * further, bytes);
+    fetch_end(landed);
+    from += stage;
+  }
+};
+
 // The ring of stages of K in shared memory, filled by the block's last warpgroup and emptied by its
 // warpgroups, each at its own pace.
 template <class F, class Shape>
@@ -39,49 +80,24 @@ struct Ring {
 
   // By the last warpgroup. Weights may come before what earlier kernels wrote.
   JUNO_GPU void fill(const Weight& w, int first_row) const {
+    StageFetch<F, Shape::kRows, Shape::kFetchers> weights(w, first_row, first, thread() - Shape::kConsumers);
+    ActivationFetch<Shape> activations(a, first, warp() - Shape::kConsumers / kWarp);
     const int early = first + kStages < end ? first + kStages : end;
-    for (int stage = first; stage < early; ++stage) fetch_weights(w, first_row, stage, stage - first);
+    for (int stage = first; stage < early; ++stage) weights.fetch(slot_at(stage - first) + Shape::kW, stage);
     wait_dependency();
     for (int stage = first; stage < early; ++stage) {
-      fetch_activations(*full(stage - first), slot_at(stage - first), stage);
+      activations.fetch(*full(stage - first), slot_at(stage - first));
       copies_arrive(*full(stage - first));
     }
     int slot = 0, round = 0;
+    JUNO_UNROLL_BY(1)
     for (int stage = early; stage < end; ++stage) {
       empty(slot)->wait(round & 1);
-      fetch_activations(*full(slot), slot_at(slot), stage);
-      fetch_weights(w, first_row, stage, slot);
+      activations.fetch(*full(slot), slot_at(slot));
+      weights.fetch(slot_at(slot) + Shape::kW, stage);
       copies_arrive(*full(slot));
       if (++slot == kStages) slot = 0, ++round;
     }
-  }
-
- private:
-  static constexpr int kFirstWarp = Shape::kConsumers / kWarp;
-
-  JUNO_GPU static void fetch_weights(const Weight& w, int first_row, int stage, int slot) {
-    fetch_planes<F, Shape::kRows, Shape::kFetchers>(w, first_row, stage, slot_at(slot) + Shape::kW,
-                                                    thread() - Shape::kConsumers);
-  }
-  // Rows behind the last ones come too. Each warp fetches one of: the slabs, the sums, the scales.
-  JUNO_GPU void fetch_activations(Arrivals& landed, unsigned char* to, int stage) const {
-    constexpr int kSlab = Shape::kTokens * kSlabDepth * 2;
-    const int part = warp() - kFirstWarp, token = block_x() * Shape::kTokens, blocks = kStageDepth / a.block;
-    const auto* q = reinterpret_cast<const unsigned char*>(a.x.q);
-    const auto* h = reinterpret_cast<const unsigned char*>(a.x.h);
-    fetch_begin(landed, part < 2 ? kSlab : part == 2 ? Shape::kTokens * 16 : blocks * Shape::kTokens * 4);
-    if (part < 2) {
-      fetch(landed, to + part * kSlab,
-            q + ((2 * int64_t{stage} + part) * a.x.rows + token) * (kSlabDepth * 2), kSlab);
-    } else if (part == 2) {
-      fetch(landed, to + Shape::kH, h + (int64_t{stage} * a.x.rows + token) * 16, Shape::kTokens * 16);
-    } else {
-      JUNO_UNROLL_BY(1)
-      for (int block = 0; block < blocks; ++block)
-        fetch(landed, to + Shape::kD + block * Shape::kTokens * 4,
-              a.x.d + (int64_t{stage} * blocks + block) * a.x.rows + token, Shape::kTokens * 4);
-    }
-    fetch_end(landed);
   }
 };
 
@@ -159,13 +175,36 @@ JUNO_GPU void scale_in(float (&sums)[kSums], const float (&c)[kSums], const floa
 
 JUNO_GPU int log2_of_block(const ManyArgs& a) { return a.block == 128 ? 7 : a.block == 64 ? 6 : 5; }
 
+// c (+)= step `step` of the weights. Half of the words are loaded once the first half is being multiplied, so
+// that the compiler makes them meanwhile. `first`: the step's first 16 elements in the stage.
+template <class Shape, class Weights>
+JUNO_GPU Weights multiply_words(float (&c)[Shape::kSums], const unsigned char* in, int row, int step,
+                                bool fresh, float (&scale)[2]) {
+  constexpr int kSteps = Weights::kUnit / 16, kHalf = (Weights::kWords + 1) / 2;
+  const int first = step % (kStageDepth / Weights::kUnit) * kSteps;
+  uint32_t fragments[Weights::kWords][2 * Weights::kParts][4];
+  Weights weights;
+  JUNO_UNROLL
+  for (int half = 0; half < Weights::kWords; half += kHalf) {
+    weights.template load<Shape::kRows>(in + Shape::kW, row, step);
+    JUNO_UNROLL
+    for (int w = half; w < half + kHalf; ++w) weights.expand(w, fragments[w], scale);
+    products_begin();
+    JUNO_UNROLL
+    for (int i = 0; i < 2 * Weights::kParts * kHalf; ++i)
+      multiply(c, fragments[half + i / (2 * Weights::kParts)][i % (2 * Weights::kParts)], in,
+               2 * (first + 2 * (half + i / (2 * Weights::kParts)) + i % 2), fresh && half == 0 && i == 0);
+  }
+  products_end();
+  return weights;
+}
+
 // One step of kUnit elements of K: exact sums c, which at the end of a unit (docs/numerics.md) meet their
 // scales; after a block's last unit its minimum.
 template <class F, int kUnit, class Shape>
 JUNO_GPU void multiply_step(const ManyArgs& a, const unsigned char* in, int row, int step,
                             float (&c)[Shape::kSums], GroupSums<Shape>& sums) {
   using Weights = Fragments<F, kUnit>;
-  constexpr int kSteps = kUnit / 16;
   constexpr bool kApart = Weights::kMinima && Shape::kApart;
   const int unit = quant::kUnit<F> < a.block ? quant::kUnit<F> : a.block;  // all of these are powers of two
   const int at = step % (kStageDepth / kUnit), block = at * kUnit >> log2_of_block(a);  // in the stage
@@ -173,16 +212,9 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const unsigned char* in, int row,
   const bool ends_block = kUnit == kStageDepth || ((at + 1) * kUnit & (a.block - 1)) == 0;
   const float* d = reinterpret_cast<const float*>(in + Shape::kD) + block * Shape::kTokens + lane() % 4 * 2;
   float scale[2], minimum_scale[2], low[kApart ? Shape::kSums : 1];
-  uint32_t fragments[Weights::kParts * kSteps][4], minima[2];
-  Weights weights;
-  weights.template load<Shape::kRows>(in + Shape::kW, row, step);
-  weights.expand(fragments, scale);
+  uint32_t minima[2];
   const bool fresh = quant::kUnit<F> == kUnit || (at * kUnit & (unit - 1)) == 0;
-  products_begin();
-  JUNO_UNROLL
-  for (int i = 0; i < Weights::kParts * kSteps; ++i)
-    multiply(c, fragments[i], in, 2 * (at * kSteps + i % kSteps), fresh && i == 0);
-  products_end();
+  const Weights weights = multiply_words<Shape, Weights>(c, in, row, step, fresh, scale);
   if constexpr (Weights::kMinima)
     weights.minima(step / (kStageDepth / kUnit), lane() % 4 * 32 >> log2_of_block(a) == block, minima,
                    minimum_scale);
@@ -215,21 +247,13 @@ template <class F, int kUnit, class Shape>
 JUNO_GPU void multiply_stage(const ManyArgs& a, const unsigned char* in, int row, int stage,
                              GroupSums<Shape>& sums) {
   using Weights = Fragments<F, kUnit>;
-  constexpr int kSteps = kUnit / 16, kUnits = kStageDepth / kUnit;
+  constexpr int kUnits = kStageDepth / kUnit;
   float c[2][Shape::kSums], scale[2][2];
-  uint32_t fragments[2][Weights::kParts * kSteps][4];
   const float* d = reinterpret_cast<const float*>(in + Shape::kD) + lane() % 4 * 2;
   JUNO_UNROLL
   for (int i = 0; i <= kUnits; ++i) {
     if (i < kUnits) {
-      Weights weights;
-      weights.template load<Shape::kRows>(in + Shape::kW, row, stage * kUnits + i);
-      weights.expand(fragments[i % 2], scale[i % 2]);
-      products_begin();
-      JUNO_UNROLL
-      for (int j = 0; j < Weights::kParts * kSteps; ++j)
-        multiply(c[i % 2], fragments[i % 2][j], in, 2 * (i * kSteps + j % kSteps), j == 0);
-      products_end();
+      multiply_words<Shape, Weights>(c[i % 2], in, row, stage * kUnits + i, true, scale[i % 2]);
     }
     if (i == 0) continue;
     if (i < kUnits) products_wait<1>(c[1 - i % 2]);

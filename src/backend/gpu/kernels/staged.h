@@ -50,40 +50,58 @@ JUNO_GPU Staged unit(const StagedRow<kRows, kFurther>& row, int i) {
           i % kUnits * (kStrip * kBytes) + kOffset};
 }
 
-// One of kFetchers threads' part of bringing stages of plane p: pieces of 16 bytes, or what a strip has of a
-// unit.
-template <class F, int p, int kRows, int kFetchers>
-struct PlaneFetch {
+// One of kFetchers threads' part of bringing the planes from p on, stage after stage: pieces of 16 bytes, or
+// what a strip has of a unit. All addresses are worked out before, so that a stage costs little more than its
+// copies.
+template <class F, int kRows, int kFetchers, int p = 0>
+struct StageFetch {
   static constexpr Plane kPlane = Layout<F>::planes().at[p];
   static constexpr int kUnitBytes = kStrip * kPlane.bytes, kPiece = kUnitBytes < 16 ? kUnitBytes : 16;
   static constexpr int kPieces = staged_strip<F>(p) / kPiece;  // of a strip
   static constexpr int kSteps = (kRows / kStrip * kPieces + kFetchers - 1) / kFetchers;
+  static constexpr bool kLong = kPlane.elements > kStageDepth;  // a unit serves two stages
 
-  JUNO_GPU static void fetch(const Weight& w, int first_row, int stage, unsigned char* to, int thread) {
-    const int units = w.cols / kPlane.elements, strips = (w.rows + kStrip - 1) / kStrip;
-    const int strip = first_row / kStrip + thread / kPieces, piece = thread % kPieces;
-    const int unit = stage * kStageDepth / kPlane.elements + piece * kPiece / kUnitBytes;
-    if (unit >= units) return;
+  const uint8_t* from;
+  int64_t stride;   // from one copy of a stage to the next
+  int pieces;       // of the tile and of the rows that there are, from this thread's first one on
+  int unit, units;  // the next copy's, and of a row
+  int to;
+  StageFetch<F, kRows, kFetchers, p + 1> rest;
+
+  JUNO_GPU StageFetch(const Weight& w, int first_row, int stage, int thread)
+      : units(w.cols / kPlane.elements),
+        to(staged_offset<F>(p, kRows) + thread * kPiece),
+        rest(w, first_row, stage, thread) {
+    const int strips = (w.rows + kStrip - 1) / kStrip, strip = first_row / kStrip + thread / kPieces;
     const int64_t strip_bytes = int64_t{units} * kUnitBytes;
-    const uint8_t* from = w.data + plane_offset<F>(p, w.rows, w.cols) + strip * strip_bytes +
-                          int64_t{stage} * kStageDepth / kPlane.elements * kUnitBytes + piece * kPiece;
-    to += staged_offset<F>(p, kRows) + thread * kPiece;
-    int pieces = kRows / kStrip * kPieces - thread;  // of the tile, and of the rows that there are
-    const int real = (strips - strip) * kPieces;
-    if (real < pieces) pieces = real;
-    JUNO_UNROLL_BY(4)
-    for (int i = 0; i < kSteps; ++i) {
-      if (i * kFetchers < pieces) copy_async<kPiece>(to + i * kFetchers * kPiece, from);
-      from += kFetchers / kPieces * strip_bytes;
+    const int of_stage = kLong ? stage / (kPlane.elements / kStageDepth) : stage * staged_units<F>(p);
+    unit = of_stage + thread % kPieces * kPiece / kUnitBytes;
+    from = w.data + plane_offset<F>(p, w.rows, w.cols) + strip * strip_bytes +
+           int64_t{of_stage} * kUnitBytes + thread % kPieces * kPiece;
+    stride = kFetchers / kPieces * strip_bytes;
+    const int of_tile = kRows / kStrip * kPieces - thread, there = (strips - strip) * kPieces;
+    pieces = there < of_tile ? there : of_tile;
+  }
+
+  // Copies `stage` and goes on to the next one.
+  JUNO_GPU void fetch(unsigned char* tile, int stage) {
+    if (unit < units) {
+      const uint8_t* at = from;
+      JUNO_UNROLL
+      for (int i = 0; i < kSteps; ++i, at += stride)
+        if (i * kFetchers < pieces) copy_async<kPiece>(tile + to + i * kFetchers * kPiece, at);
     }
+    if (!kLong || stage % 2 == 1) {
+      from += staged_units<F>(p) * kUnitBytes;
+      unit += staged_units<F>(p);
+    }
+    rest.fetch(tile, stage);
   }
 };
-template <class F, int kRows, int kFetchers, int p = 0>
-JUNO_GPU void fetch_planes(const Weight& w, int first_row, int stage, unsigned char* to, int thread) {
-  if constexpr (p < kPlaneCount<F>) {
-    PlaneFetch<F, p, kRows, kFetchers>::fetch(w, first_row, stage, to, thread);
-    fetch_planes<F, kRows, kFetchers, p + 1>(w, first_row, stage, to, thread);
-  }
-}
+template <class F, int kRows, int kFetchers>
+struct StageFetch<F, kRows, kFetchers, kPlaneCount<F>> {
+  JUNO_GPU StageFetch(const Weight&, int, int, int) {}
+  JUNO_GPU void fetch(unsigned char*, int) {}
+};
 
 }  // namespace juno::gpu
