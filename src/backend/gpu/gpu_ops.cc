@@ -121,7 +121,7 @@ void GpuOps::record(Program& p, const ops::Batch& batch, const std::function<Ten
   p.counts.ops[static_cast<size_t>(ops::Verb::kAttention)].moved_bytes -=
       seen_positions(batch) * p.cache_bytes;
   p.launches =
-      lower_steps(fuse(std::move(steps_), {p.result}, batch.tokens.cols() * how_.planes > kMatvecRows))
+      lower_steps(fuse(std::move(steps_), {p.result}, batch.tokens.cols() * how_.planes > kVectorRows))
           .launches;
   if (best_rows(p) > 0) append_argmax(p.launches, p.result, argmax_columns_);
 }

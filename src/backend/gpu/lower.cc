@@ -180,7 +180,7 @@ void Lowerer::operator()(const LinearStep& s) {
                        .k = a.k,
                        .block = a.block,
                        .planes = a.planes};
-  if (!format.is_float && a.tokens * a.planes > kMatvecRows && many_products(a, x)) {
+  if (!format.is_float && a.tokens * a.planes > kVectorRows && many_products(a, x)) {
     if (s.gated) (*this)(ElementStep{Elementwise::kGated, s.gated, s.parts[0].y, s.parts[1].y, 0, s.act});
     return;
   }
