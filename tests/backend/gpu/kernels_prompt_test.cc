@@ -140,6 +140,34 @@ TEST(GpuManyTokens, EqualTheReferenceInLargeBatches) {
   }
 }
 
+// Of an 8B on an H200, and of the tests above.
+TEST(GpuManyTokens, TakeTheShapeThatCostsLeast) {
+  const auto chosen = [](const ManyArgs& a, const Chip& chip) {
+    const Launch launch = plan(a, chip);
+    ManyArgs with;
+    std::memcpy(&with, launch.args, sizeof with);
+    EXPECT_EQ(launch.grid.z, static_cast<uint32_t>(with.splits));
+    return std::string(kernel_names()[static_cast<size_t>(launch.kernel)]) + " " + std::to_string(with.splits);
+  };
+  const auto product = [&](uint32_t format, int32_t rows, int32_t k, int32_t tokens, const Chip& chip) {
+    const int block = quant::find_format(format)->activation_block(k);
+    return chosen({.parts = {{{.format = format, .rows = rows, .cols = k}}},
+                   .x = {.rows = panel_counts(tokens, k, block).rows},
+                   .rows = tokens,
+                   .k = k,
+                   .block = block},
+                  chip);
+  };
+  constexpr uint32_t kQ4 = quant::Q4_K::gguf_id, kQ6 = quant::Q6_K::gguf_id;
+  EXPECT_EQ(product(kQ4, 28672, 4096, 32, {}), "juno_few_Q4_K_128 1");
+  EXPECT_EQ(product(kQ4, 4096, 14336, 32, {}), "juno_few_Q4_K_128 8");
+  EXPECT_EQ(product(kQ4, 4096, 4096, 64, {}), "juno_wide_Q4_K_128 4");
+  EXPECT_EQ(product(kQ4, 28672, 4096, 2048, {}), "juno_broad_Q4_K_128 1");
+  EXPECT_EQ(product(kQ6, 4096, 14336, 2048, {}), "juno_wide_Q6_K_32 1");
+  EXPECT_EQ(product(kQ4, 37, 1024, 9, {.multiprocessors = 8}), "juno_few_Q4_K_128 8");
+  EXPECT_EQ(product(kQ4, 6, 1024, 515, {.multiprocessors = 8}), "juno_broad_Q4_K_128 1");
+}
+
 TEST(GpuManyTokens, RoundAnActivatedInputLikeTheReference) {
   Memory memory(74);
   const quant::FormatInfo& format = *quant::find_format(quant::Q6_K::gguf_id);

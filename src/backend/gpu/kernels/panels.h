@@ -57,7 +57,7 @@ struct PanelSink {
 // Grid: pieces of a row, tokens and what fills up Panels::rows. What is behind the last token or the last
 // element is 0.
 JUNO_GPU void round_panels(const RoundArgs& a) {
-  begin();
+  wait_dependency();
   const Piece piece = piece_of_row(a.from.k);
   if (piece.count <= 0) return;
   const int t = block_y();
