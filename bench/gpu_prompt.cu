@@ -47,6 +47,21 @@ void part(Run& run, std::integral_constant<int, 5>) {
   run.product<Q2_K, 128, BroadShape>("broad", kSquare);
   run.product<Q3_K, 128, BroadShape>("broad", kSquare);
   run.product<Q4_K, 32, WideShape>("wide K 3584", {4096, 3584, 2048});
+  // Tiles that are not full.
+  for (const Size& s : {Size{37, 96, 9}, Size{66, 576, 31}, Size{261, 1056, 5}}) {
+    run.product<Q8_0, 32, FewShape>("few odd", s);
+    run.product<Q8_0, 32, FewShape>("few odd", s, 2);
+    run.product<Q8_0, 32, WideShape>("wide odd", s);
+    run.product<Q4_1, 32, FewShape>("few odd", s);
+  }
+  for (const Size& s : {Size{37, 256, 9}, Size{66, 512, 31}, Size{261, 768, 70}}) {
+    run.product<Q4_K, 32, FewShape>("few odd", s);
+    run.product<Q6_K, 32, WideShape>("wide odd", s);
+    run.product<Q2_K, 32, FewShape>("few odd", s, 4);
+  }
+  run.product<Q4_K, 128, FewShape>("few odd", {37, 1024, 9}, 8);
+  run.product<Q4_K, 128, WideShape>("wide odd", {66, 1024, 51}, 4);
+  run.product<Q4_K, 128, BroadShape>("broad odd", {6, 1024, 515});
 }
 #elif JUNO_PART == 6
 void part(Run& run, std::integral_constant<int, 6>) {

@@ -193,7 +193,7 @@ void Run::product(const char* name, const Size& s, int splits) {
                   static_cast<unsigned>(splits));
   const double us = median_us([&] { kernel<<<grid, Shape::kThreads, kShared>>>(args); }, 5);
   quantise_rows<<<(s.tokens + 63) / 64, 64>>>(x, s.cols, block, q8, d8, h8, s.tokens);
-  const int step = s.rows / 128;
+  const int step = std::max(1, s.rows / 128);
   count_wrong<F><<<s.tokens, 128>>>(file, y, q8, d8, h8, s.cols, block, s.tokens, s.rows, step, wrong);
   uint32_t seen[2];
   check(cudaMemcpy(seen, wrong, 8, cudaMemcpyDeviceToHost), "copy");

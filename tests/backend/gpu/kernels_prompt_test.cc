@@ -147,7 +147,8 @@ TEST(GpuManyTokens, TakeTheShapeThatCostsLeast) {
     ManyArgs with;
     std::memcpy(&with, launch.args, sizeof with);
     EXPECT_EQ(launch.grid.z, static_cast<uint32_t>(with.splits));
-    return std::string(kernel_names()[static_cast<size_t>(launch.kernel)]) + " " + std::to_string(with.splits);
+    return std::string(kernel_names()[static_cast<size_t>(launch.kernel)]) + " " +
+           std::to_string(with.splits);
   };
   const auto product = [&](uint32_t format, int32_t rows, int32_t k, int32_t tokens, const Chip& chip) {
     const int block = quant::find_format(format)->activation_block(k);
