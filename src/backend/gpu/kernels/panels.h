@@ -32,16 +32,16 @@ struct PanelSink {
     for (int unit = 0; unit < 3; ++unit)
       if (a.q[unit]) put(a.q[unit], 32 << unit, row, first + i, even, odd);
   }
-  JUNO_GPU void h(int row, int cell, uint32_t sums) const {
+  JUNO_GPU void h(int row, int i, uint32_t sums) const {
     const auto half = [](uint32_t sum) {
       return static_cast<uint32_t>(float_to_half(static_cast<float>(static_cast<int16_t>(sum))));
     };
-    const int at = first / 32 + cell;
+    const int at = (first + i) / 32;
     reinterpret_cast<uint32_t*>(a.y.h)[(int64_t{at / 4} * a.y.rows + row) * 4 + at % 4] =
         half(sums) | half(sums >> 16) << 16;
   }
-  JUNO_GPU void d(int row, int at, float d) const {
-    a.y.d[int64_t{first / a.from.block + at} * a.y.rows + row] = d;
+  JUNO_GPU void d(int row, int i, float d) const {
+    a.y.d[int64_t{(first + i) / a.from.block} * a.y.rows + row] = d;
   }
 
  private:
