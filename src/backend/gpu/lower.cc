@@ -274,10 +274,11 @@ void Lowerer::operator()(const AttentionStep& s) {
     if (!how_.memory.alone) return;
     a.skip_runs = 1;
   }
-  const size_t parts = attend_parts_bytes(a, how_.chip);
-  if (parts > 0) a.parts = take<float>(parts / sizeof(float));
+  if (const size_t parts = attend_plan(a, how_.chip).parts; parts > 0) {
+    a.parts = take<float>(parts);
+    a.tickets = how_.memory.counters;
+  }
   add(plan_attend(a, how_.chip));
-  if (parts > 0) add(plan_attend_merge(a));
 }
 
 bool Lowerer::prompt_attention(const AttendArgs& a) {

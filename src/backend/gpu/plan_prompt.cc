@@ -69,8 +69,8 @@ Launch many_launch(Kernel kernel, const ManyArgs& a) {
 }
 template <class Shape>
 Launch prompt_launch(Kernel kernel, const PromptArgs& a) {
-  const Extent grid{ceil_div(a.rows, Shape::kRows * a.places.kv_heads / a.heads),
-                    static_cast<uint32_t>(a.places.kv_heads)};
+  const Extent grid{static_cast<uint32_t>(a.places.kv_heads),
+                    ceil_div(a.rows, Shape::kRows * a.places.kv_heads / a.heads)};
   return make_launch(static_cast<int>(kernel), grid, Shape::kThreads, Shape::kShared, a);
 }
 

@@ -82,7 +82,8 @@ struct Decoding {
   }
 };
 
-Bits on_gpu(Decoding& d, bool shared_out) {
+// teams: of a block that has all chunks, 0 as many as there are multiprocessors for.
+Bits on_gpu(Decoding& d, bool shared_out, int teams = 0) {
   const Case& c = d.c;
   const auto n = static_cast<int32_t>(d.lengths.size());
   const Tensor y = test::zeros(d.memory, n, c.heads * c.value_dim),
@@ -109,23 +110,34 @@ Bits on_gpu(Decoding& d, bool shared_out) {
   before.rows = n;
   before.heads = c.heads;
   const ops::ScoreScale scale = ops::score_scale(d.how());
-  AttendArgs a{
-      .q = turned.f32(), .y = y.f32(), .places = places, .rows = n, .heads = c.heads, .max_chunks = 8};
+  AttendArgs a{.q = turned.f32(),
+               .y = y.f32(),
+               .places = places,
+               .rows = n,
+               .heads = c.heads,
+               .max_chunks = shared_out ? 20 : 8};
   a.window = c.window;
   a.capped = scale.capped;
   a.before = scale.before;
   a.after = scale.after;
-  std::vector<float> parts(static_cast<size_t>(n) * c.heads * 8 * (c.value_dim + 2));
-  if (!shared_out) return test::run_both_ways({plan(before), plan_attend(a, Chip{})}, y);
-  a.parts = parts.data();
-  return test::run_both_ways({plan(before), plan_attend(a, Chip{1}), plan_attend_merge(a)}, y);
+  Chip chip;
+  if (teams > 0) chip.multiprocessors = (n * c.kv_heads * teams + 3) / 4;
+  const AttendPlan how = attend_plan(a, chip);
+  EXPECT_EQ(how.blocks > 1, shared_out);
+  std::vector<float> parts(how.parts);
+  std::vector<uint32_t> tickets(static_cast<size_t>(n) * c.kv_heads);
+  if (shared_out) a.parts = parts.data(), a.tickets = tickets.data();
+  const Bits got = test::run_both_ways({plan(before), plan_attend(a, chip)}, y);
+  EXPECT_EQ(tickets, std::vector<uint32_t>(tickets.size())) << "tickets are handed back";
+  return got;
 }
 
 TEST(GpuAttention, OfDecodingRowsEqualsTheReference) {
   for (const Case& c : kCases) {
     Decoding d(c, {0, 63, 64, 5, 191, 300, 130});
     const Bits want = d.want();
-    EXPECT_EQ(on_gpu(d, false), want) << c.heads << " heads of " << c.key_dim << " in one block";
+    for (const int teams : {1, 2, 4})
+      EXPECT_EQ(on_gpu(d, false, teams), want) << c.heads << " heads of " << c.key_dim << ", teams " << teams;
     EXPECT_EQ(on_gpu(d, true), want) << c.heads << " heads of " << c.key_dim << " in parts";
   }
 }
