@@ -43,7 +43,6 @@ GpuOps::~GpuOps() {
   for (const Frequencies& f : frequencies_) runtime_.release(f.data);
   runtime_.release(numbers_memory_);
   runtime_.release(workspace_);
-  runtime_.release(counters_);
 }
 
 // What a program was made for grows in steps, so that a sequence meets few of them.
@@ -182,12 +181,6 @@ void GpuOps::grow(void*& memory, size_t& bytes, size_t wanted) {
 }
 
 Lowered GpuOps::lower_steps(const Steps& steps) {
-  if (!counters_) {
-    const std::vector<uint32_t> zeros(kCounters);
-    counters_ = take(runtime_.allocate(zeros.size() * sizeof(uint32_t)));
-    runtime_.write(counters_, zeros.data(), zeros.size() * sizeof(uint32_t));
-    how_.memory.counters = static_cast<uint32_t*>(counters_);
-  }
   how_.memory.workspace = static_cast<std::byte*>(workspace_);
   Lowered lowered = lower(steps, how_);
   if (lowered.workspace <= workspace_bytes_) return lowered;

@@ -105,7 +105,6 @@ class GpuOps final : public ops::Executor {
   void* numbers_memory_ = nullptr;
   size_t numbers_bytes_ = 0;
   int64_t best_rows_ = 0;
-  void* counters_ = nullptr;  // PassMemory::counters
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
 };

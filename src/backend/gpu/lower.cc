@@ -274,11 +274,10 @@ void Lowerer::operator()(const AttentionStep& s) {
     if (!how_.memory.alone) return;
     a.skip_runs = 1;
   }
-  if (const size_t parts = attend_plan(a, how_.chip).parts; parts > 0) {
-    a.parts = take<float>(parts);
-    a.tickets = how_.memory.counters;
-  }
+  const size_t parts = attend_plan(a, how_.chip).parts;
+  if (parts > 0) a.parts = take<float>(parts);
   add(plan_attend(a, how_.chip));
+  if (parts > 0) add(plan_attend_merge(a));
 }
 
 bool Lowerer::prompt_attention(const AttendArgs& a) {

@@ -6,8 +6,6 @@
 
 namespace juno::gpu {
 
-inline constexpr int64_t kCounters = 1 << 14;
-
 // What the steps of one pass share; all of it lies on the device.
 struct PassMemory {
   const int32_t* positions = nullptr;   // [tokens]
@@ -16,7 +14,6 @@ struct PassMemory {
   int max_chunks = 1;              // of 64 positions, of the longest sequence these launches serve
   bool runs = false;               // some rows follow each other in one sequence, enough for attend_prompt
   bool alone = true;               // some rows do not
-  uint32_t* counters = nullptr;    // kCounters, 0 before and after a launch
   std::byte* workspace = nullptr;  // what launches pass among themselves: Lowered::workspace bytes
 };
 

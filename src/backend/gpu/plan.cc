@@ -196,4 +196,11 @@ Launch plan_attend(const AttendArgs& a, const Chip& chip) {
                 static_cast<uint32_t>(p.teams * kTeam), AttendLayout(a.places, a.heads, p.teams).bytes, a);
 }
 
+Launch plan_attend_merge(const AttendArgs& a) {
+  return launch(Kernel::attend_merge,
+                {static_cast<uint32_t>(ceil_div(a.places.value_dim, 32)), static_cast<uint32_t>(a.heads),
+                 static_cast<uint32_t>(a.rows)},
+                kMergeSpan, kMergeShared, a);
+}
+
 }  // namespace juno::gpu

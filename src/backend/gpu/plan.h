@@ -32,12 +32,13 @@ bool can_gate(const MatvecArgs& a);  // Epilogue::kGated: one kernel serves the 
 
 // Attention of decoding rows: how many blocks share the chunks of a row and a head of the cache, and teams
 // (kernels/team_shapes.h) a block has. With more than one block the launch needs AttendArgs::parts, so
-// many floats, and its tickets; else parts stays null.
+// many floats, and attend_merge after it; else parts stays null.
 struct AttendPlan {
   int blocks = 1, teams = 1;
   size_t parts = 0;
 };
 AttendPlan attend_plan(const AttendArgs& a, const Chip& chip);
 Launch plan_attend(const AttendArgs& a, const Chip& chip);
+Launch plan_attend_merge(const AttendArgs& a);  // only with parts
 
 }  // namespace juno::gpu

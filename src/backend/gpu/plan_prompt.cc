@@ -108,8 +108,8 @@ Launch plan(const ManyArgs& a) {
 
 bool can_attend_prompt(const PromptArgs& a) {
   const Places& at = a.places;
-  return std::max(at.key_dim, at.value_dim) <= 256 && at.key_dim % 2 == 0 && at.value_dim % 2 == 0 &&
-         a.heads / at.kv_heads <= PromptShape<64>::kRows;
+  return std::max(at.key_dim, at.value_dim) <= 256 && at.key_dim % 8 == 0 && at.value_dim % 8 == 0 &&
+         a.heads / at.kv_heads <= PromptShape<256>::kRows;
 }
 Launch plan(const PromptArgs& a) {
   assert(can_attend_prompt(a));

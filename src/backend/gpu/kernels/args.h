@@ -107,13 +107,12 @@ struct PrepareArgs {
 };
 
 // Attention of rows that each stand alone (decoding). With `parts` null one block does all chunks of a row
-// and a head of the cache; else chunks are shared out among blocks, and the last of them adds them up.
+// and a head of the cache; else chunks are shared out, and attend_merge adds them up.
 struct AttendArgs {
   const float* q = nullptr;  // [rows, heads * key_dim], dense
   float* y = nullptr;        // [rows, heads * value_dim]
   Places places;
-  float* parts = nullptr;  // [rows, heads, max_chunks, value_dim + 2]: o, then l, then n as an integer
-  uint32_t* tickets = nullptr;  // [rows, kv_heads], with parts: blocks that have ended; 0 before and after
+  float* parts = nullptr;  // o [rows, heads, max_chunks, value_dim], then l and n [rows, heads, max_chunks]
   int32_t rows = 0, heads = 0, max_chunks = 0;
   int32_t window = 0;  // 0: none
   int32_t capped = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of rows that stand alone (docs/numerics.md §6), at the pace of the memory: a team of four warps
 // has a chunk of one head of the cache and all query heads that share it, and asks for the next one while it
-// adds up. A block merges its teams' chunks from the left where it has them all, else the last block to end.
+// adds up. A block merges its teams' chunks from the left where it has them all, else attend_merge does.
 #pragma once
 #include "backend/gpu/kernels/runs.h"
 #include "backend/gpu/kernels/spot.h"
@@ -59,11 +59,18 @@ struct AttendTask {
   }
 };
 
+// With a.parts: o of a chunk, and behind all of these its l and n.
 JUNO_GPU float* part_of(const AttendArgs& a, int64_t head, int chunk) {
-  return a.parts + (head * a.max_chunks + chunk) * (a.places.value_dim + 2);
+  return a.parts + (head * a.max_chunks + chunk) * a.places.value_dim;
+}
+JUNO_GPU ChunkSums* sums_of(const AttendArgs& a, int64_t head, int chunk) {
+  const int64_t heads = static_cast<int64_t>(a.rows) * a.heads;
+  return reinterpret_cast<ChunkSums*>(part_of(a, heads, 0)) + head * a.max_chunks + chunk;
 }
 
-// Four warps and their part of the shared memory.
+// Four warps and their part of the shared memory. kEven: heads are multiples of 8, as they are in every model
+// that is used; others go the same way in smaller steps.
+template <bool kEven>
 class AttendTeam {
  public:
   JUNO_GPU AttendTeam(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout)
@@ -115,11 +122,12 @@ class AttendTeam {
 };
 
 // Slots that are seen; a commit each, with nothing where there is no chunk.
-JUNO_GPU void AttendTeam::fetch(const uint16_t* from, int dim, int chunk, int offset) const {
+template <bool kEven>
+JUNO_GPU void AttendTeam<kEven>::fetch(const uint16_t* from, int dim, int chunk, int offset) const {
   if (chunk < task_.chunk_end) {
     auto* const to = at<uint16_t>(offset);
     const int begin = task_.begin_of(chunk) * dim, end = task_.end_of(chunk) * dim;
-    if (dim % 8 == 0) {
+    if (kEven) {
       JUNO_UNROLL_BY(8)
       for (int i = begin + number() * 8; i < end; i += kTeam * 8) copy_async16(to + i, from + i);
     } else {
@@ -129,7 +137,8 @@ JUNO_GPU void AttendTeam::fetch(const uint16_t* from, int dim, int chunk, int of
   copies_commit();
 }
 
-JUNO_GPU void AttendTeam::load_queries(int first) {
+template <bool kEven>
+JUNO_GPU void AttendTeam<kEven>::load_queries(int first) {
   const int dim = a_.places.key_dim;
   const int lanes = dim > 128 ? 32 : dim > 64 ? 16 : dim > 32 ? 8 : 4, from = lane() % lanes * 8;
   JUNO_UNROLL
@@ -140,11 +149,13 @@ JUNO_GPU void AttendTeam::load_queries(int first) {
   }
 }
 
-JUNO_GPU void AttendTeam::load_run(int slot, int from, float (&k)[8]) const {
+template <bool kEven>
+JUNO_GPU void AttendTeam<kEven>::load_run(int slot, int from, float (&k)[8]) const {
   const int dim = a_.places.key_dim;
   const uint16_t* const key = at<uint16_t>(layout_.keys) + slot * dim + from;
-  if (dim % 8 == 0) {
-    const Quad32 x = from < dim ? *reinterpret_cast<const Quad32*>(key) : Quad32{};
+  if (kEven) {
+    Quad32 x = {};
+    if (from < dim) x = *reinterpret_cast<const Quad32*>(key);
     JUNO_UNROLL
     for (int i = 0; i < 8; ++i) k[i] = half_to_float(static_cast<uint16_t>(x.x[i / 2] >> (i % 2 * 16)));
   } else {
@@ -155,9 +166,11 @@ JUNO_GPU void AttendTeam::load_run(int slot, int from, float (&k)[8]) const {
 
 // A run of eight elements a lane, kLanes of them a key. While the tree adds lanes up, each step halves the
 // dots that a lane goes on with.
+template <bool kEven>
 template <int kLanes>
-JUNO_GPU void AttendTeam::score_by(int chunk, int first) const {
+JUNO_GPU void AttendTeam<kEven>::score_by(int chunk, int first) const {
   constexpr int kSets = 4, kKeys = kWarp / kLanes, kDots = kSets * kHeadTile;
+  constexpr bool kAll = kSets * kTeam / kLanes > 64;  // more slots than there are
   const int begin = task_.begin_of(chunk), end = task_.end_of(chunk), part = lane() % kLanes;
   JUNO_UNROLL_BY(1)
   for (int base = 0; base < end; base += kSets * kTeam / kLanes) {
@@ -168,7 +181,7 @@ JUNO_GPU void AttendTeam::score_by(int chunk, int first) const {
     for (int set = 0; set < kSets; ++set) {
       const int slot = mine + set * kTeam / kLanes;
       float k[8];
-      load_run(slot < 64 ? slot : 63, part * 8, k);
+      load_run(kAll && slot >= 64 ? 63 : slot, part * 8, k);
       JUNO_UNROLL
       for (int i = 0; i < 8; ++i) {
         JUNO_UNROLL
@@ -197,11 +210,12 @@ JUNO_GPU void AttendTeam::score_by(int chunk, int first) const {
     for (int i = 0; i < kDots; ++i) {
       if (i >= left) break;
       const int slot = mine + (at + i) / kHeadTile * (kTeam / kLanes);
-      if (slot < 64) *score_at(first + (at + i) % kHeadTile, slot) = dots[i];
+      if (!kAll || slot < 64) *score_at(first + (at + i) % kHeadTile, slot) = dots[i];
     }
   }
 }
-JUNO_GPU void AttendTeam::score(int chunk, int first) const {
+template <bool kEven>
+JUNO_GPU void AttendTeam<kEven>::score(int chunk, int first) const {
   const int dim = a_.places.key_dim;
   if (dim > 128) score_by<32>(chunk, first);
   else if (dim > 64) score_by<16>(chunk, first);
@@ -209,7 +223,8 @@ JUNO_GPU void AttendTeam::score(int chunk, int first) const {
   else score_by<4>(chunk, first);
 }
 
-JUNO_GPU void AttendTeam::weigh(int chunk) const {
+template <bool kEven>
+JUNO_GPU void AttendTeam<kEven>::weigh(int chunk) const {
   const int begin = task_.begin_of(chunk), end = task_.end_of(chunk);
   for (int h = number() / kWarp; h < task_.group; h += kTeam / kWarp) {
     float w[2];
@@ -239,8 +254,9 @@ JUNO_GPU void AttendTeam::weigh(int chunk) const {
   }
 }
 
+template <bool kEven>
 template <int kHeads, bool kWhole>
-JUNO_GPU void AttendTeam::add_slots(int h, int d, int begin, int end, float (&o)[kHeads][2]) const {
+JUNO_GPU void AttendTeam<kEven>::add_slots(int h, int d, int begin, int end, float (&o)[kHeads][2]) const {
   const int dim = a_.places.value_dim;
   const uint16_t* const values = at<uint16_t>(layout_.values) + d;
   struct alignas(kHeads * 4) Weights {
@@ -249,7 +265,7 @@ JUNO_GPU void AttendTeam::add_slots(int h, int d, int begin, int end, float (&o)
   const float* const weights = score_at(h, 0);
   const auto add = [&](int s) {
     uint32_t two = 0;
-    if (kWhole || dim % 2 == 0) two = *reinterpret_cast<const uint32_t*>(values + s * dim);
+    if (kEven || dim % 2 == 0) two = *reinterpret_cast<const uint32_t*>(values + s * dim);
     else two = values[s * dim] | (d + 1 < dim ? uint32_t{values[s * dim + 1]} << 16 : 0u);
     const float low = half_to_float(static_cast<uint16_t>(two)),
                 high = half_to_float(static_cast<uint16_t>(two >> 16));
@@ -270,14 +286,15 @@ JUNO_GPU void AttendTeam::add_slots(int h, int d, int begin, int end, float (&o)
 }
 
 // Two columns of kHeads heads a thread, slots in order.
+template <bool kEven>
 template <int kHeads>
-JUNO_GPU void AttendTeam::add_values_of(int chunk) const {
+JUNO_GPU void AttendTeam<kEven>::add_values_of(int chunk) const {
   const int dim = a_.places.value_dim, pairs = (dim + 1) / 2, begin = task_.begin_of(chunk),
             end = task_.end_of(chunk), tiles = (task_.group + kHeads - 1) / kHeads;
   for (int i = number(); i < tiles * pairs; i += kTeam) {
     const int h = i / pairs * kHeads, d = i % pairs * 2;
     float o[kHeads][2] = {};
-    if (end - begin == 64 && dim % 2 == 0) add_slots<kHeads, true>(h, d, begin, end, o);
+    if (kEven && end - begin == 64) add_slots<kHeads, true>(h, d, begin, end, o);
     else add_slots<kHeads, false>(h, d, begin, end, o);
     JUNO_UNROLL
     for (int j = 0; j < kHeads; ++j) {
@@ -286,14 +303,13 @@ JUNO_GPU void AttendTeam::add_values_of(int chunk) const {
                                  : at<float>(layout_.o) + (h + j) * dim;
       to[d] = o[j][0];
       if (d + 1 < dim) to[d + 1] = o[j][1];
-      if (a_.parts && d == 0) {
-        const ChunkSums sums = at<ChunkSums>(layout_.sums)[h + j];
-        to[dim] = sums.l, to[dim + 1] = float_of(static_cast<uint32_t>(sums.n));
-      }
+      if (a_.parts && d == 0)
+        *sums_of(a_, task_.head(a_, h + j), chunk) = at<ChunkSums>(layout_.sums)[h + j];
     }
   }
 }
-JUNO_GPU void AttendTeam::add_values(int chunk) const {
+template <bool kEven>
+JUNO_GPU void AttendTeam<kEven>::add_values(int chunk) const {
   const int items = (a_.places.value_dim + 1) / 2 * task_.group;  // of one head each
   if (items >= 4 * kTeam) add_values_of<4>(chunk);
   else if (items >= 2 * kTeam) add_values_of<2>(chunk);
@@ -353,125 +369,25 @@ JUNO_GPU void AttendSums::write() const {
     a_.y[task_.head(a_, i / dim) * dim + i % dim] = all()[i] / states(round_)[i / dim].l;
 }
 
-// The parts of up to kHeadTile heads, in shared memory span by span.
-class AttendMerge {
- public:
-  JUNO_GPU AttendMerge(const AttendArgs& a, const AttendTask& task, int first)
-      : a_(a), task_(task), first_(first), count_(task.group - first < kHeadTile ? task.group - first : kHeadTile) {}
-
-  JUNO_GPU void run();
-
- private:
-  struct Step {
-    float keep, take, l;
-  };
-  JUNO_GPU ChunkSums* sums(int head) const { return shared<ChunkSums>() + head * kMergeSpan; }
-  JUNO_GPU Step* steps(int head) const {
-    return shared<Step>(kHeadTile * kMergeSpan * sizeof(ChunkSums)) + head * kMergeSpan;
-  }
-  JUNO_GPU void load(int begin, int end) const;
-  JUNO_GPU void find_steps(int begin, int end);
-
-  const AttendArgs& a_;
-  const AttendTask& task_;
-  const int first_, count_;
-  int32_t before_ = static_cast<int32_t>(0x80000000u);  // the greatest n of earlier spans
-};
-
-JUNO_GPU void AttendMerge::load(int begin, int end) const {
-  const int dim = a_.places.value_dim, span = end - begin;
-  for (int i = thread(); i < count_ * span; i += threads()) {
-    const float* const part = part_of(a_, task_.head(a_, first_ + i / span), begin + i % span);
-    sums(i / span)[i % span] = {part[dim], static_cast<int32_t>(bits_of(part[dim + 1]))};
-  }
-}
-
-// A warp a head: the greatest n up to each chunk is found by doubling.
-JUNO_GPU void AttendMerge::find_steps(int begin, int end) {
-  const int head = warp();
-  if (head >= count_) return;
-  for (int base = 0; base < end - begin; base += kWarp) {
-    const int c = base + lane() < end - begin ? base + lane() : end - begin - 1;
-    const ChunkSums mine = sums(head)[c];
-    int32_t top = mine.n > before_ ? mine.n : before_;
-    JUNO_UNROLL
-    for (int step = 1; step < kWarp; step *= 2) {
-      const int32_t left = shuffle(top, lane() >= step ? lane() - step : lane());
-      top = left > top ? left : top;
-    }
-    const int32_t left = shuffle(top, lane() > 0 ? lane() - 1 : 0);
-    const int32_t all = lane() > 0 ? left : before_;
-    if (base + lane() < end - begin) steps(head)[c] = {power(apart(all, top)), power(apart(mine.n, top)), mine.l};
-    before_ = shuffle(top, kWarp - 1);
-  }
-}
-
-JUNO_GPU void AttendMerge::run() {
-  const int dim = a_.places.value_dim;
-  constexpr int kAhead = 16;  // loads of a thread under way
-  for (int first = 0; first < count_ * dim; first += threads()) {
-    const int i = first + thread() < count_ * dim ? first + thread() : 0;
-    const float* const part = part_of(a_, task_.head(a_, first_ + i / dim), 0) + i % dim;
-    float o = 0, l = 0;
-    before_ = static_cast<int32_t>(0x80000000u);
-    for (int begin = task_.chunk_begin; begin < task_.chunk_end; begin += kMergeSpan) {
-      const int end = begin + kMergeSpan < task_.chunk_end ? begin + kMergeSpan : task_.chunk_end;
-      barrier();
-      load(begin, end);
-      barrier();
-      find_steps(begin, end);
-      barrier();
-      const Step* const steps_of = steps(i / dim) - begin;
-      JUNO_UNROLL_BY(1)
-      for (int c = begin; c < end; c += kAhead) {
-        float x[kAhead];
-        JUNO_UNROLL
-        for (int j = 0; j < kAhead; ++j)
-          x[j] = part[static_cast<int64_t>(c + j < end ? c + j : end - 1) * (dim + 2)];
-        JUNO_UNROLL
-        for (int j = 0; j < kAhead; ++j) {
-          if (c + j >= end) break;
-          const Step s = steps_of[c + j];
-          const bool is_first = c + j == task_.chunk_begin;
-          o = is_first ? x[j] : o * s.keep + x[j] * s.take;
-          l = is_first ? s.l : l * s.keep + s.l * s.take;
-        }
-      }
-    }
-    if (first + thread() < count_ * dim) a_.y[task_.head(a_, first_) * dim + i] = o / l;
-  }
-}
-
-// Whether all blocks of the task but this one have ended.
-JUNO_GPU bool last_to_end(const AttendArgs& a, const AttendTask& task, int blocks) {
-  uint32_t* const ticket = a.tickets + task.row * a.places.kv_heads + task.kv_head;
-  auto* const is_last = shared<uint32_t>();
-  fence();
-  barrier();
-  if (thread() == 0) {
-    *is_last = atomic_add(ticket, 1) + 1 == static_cast<uint32_t>(blocks);
-    if (*is_last) *ticket = 0;
-  }
-  barrier();
-  const bool last = *is_last != 0;
-  fence();
-  return last;
+// Whether the row is not here, or not served by these kernels.
+JUNO_GPU bool is_left(const AttendArgs& a, int row) {
+  return a.places.positions[row] < 0 || (a.skip_runs != 0 && in_run(a.places, row, a.rows));
 }
 
 // Grid: chunks, heads of the cache, rows.
-JUNO_GPU void attend_at(const AttendArgs& a, const Spot& at) {
-  if (a.places.positions[at.z] < 0 || (a.skip_runs != 0 && in_run(a.places, at.z, a.rows))) return;
-  const AttendTask task(a, at.z, at.y);
+template <bool kEven>
+JUNO_GPU void attend_task(const AttendArgs& a, const AttendTask& task, const Spot& at) {
   const int teams = threads() / kTeam, stride = at.across * teams;
   const AttendLayout layout(a.places, a.heads, teams);
-  AttendTeam team(a, task, layout);
+  AttendTeam<kEven> team(a, task, layout);
   AttendSums sums(a, task, layout);
-  int chunk = task.chunk_begin + at.x * teams + thread() / kTeam;
-  int64_t page = task.page_of(chunk);
-  team.fetch_keys(chunk, page);
-  team.fetch_values(chunk, page);
+  int base = task.chunk_begin + at.x * teams;
+  int64_t page = task.page_of(base + thread() / kTeam);
+  team.fetch_keys(base + thread() / kTeam, page);
+  team.fetch_values(base + thread() / kTeam, page);
   team.load_queries(0);
-  for (int base = task.chunk_begin + at.x * teams; base < task.chunk_end; base += stride, chunk += stride) {
+  for (; base < task.chunk_end; base += stride) {
+    const int chunk = base + thread() / kTeam;
     if (chunk < task.chunk_end) {
       page = task.page_of(chunk + stride);
       copies_wait<1>();
@@ -494,16 +410,109 @@ JUNO_GPU void attend_at(const AttendArgs& a, const Spot& at) {
     sums.merge(task.chunk_end - base < teams ? task.chunk_end - base : teams, base == task.chunk_begin);
     barrier();
   }
-  if (!a.parts) {
-    sums.write();
-  } else if (last_to_end(a, task, at.across)) {
-    for (int h = 0; h < task.group; h += kHeadTile) AttendMerge(a, task, h).run();
+  if (!a.parts) sums.write();
+}
+JUNO_GPU void attend_at(const AttendArgs& a, const Spot& at) {
+  if (is_left(a, at.z)) return;
+  const AttendTask task(a, at.z, at.y);
+  if (a.places.key_dim % 8 == 0 && a.places.value_dim % 8 == 0) attend_task<true>(a, task, at);
+  else attend_task<false>(a, task, at);
+}
+
+// A row's parts of one head and 32 columns, in shared memory span by span.
+class AttendMerge {
+ public:
+  JUNO_GPU AttendMerge(const AttendArgs& a, const AttendTask& task, int h, int column)
+      : a_(a), task_(task), head_(task.head(a, h)), column_(column + lane()) {}
+
+  JUNO_GPU void run() {
+    for (int begin = task_.chunk_begin; begin < task_.chunk_end; begin += kMergeSpan) {
+      const int left = task_.chunk_end - begin, count = left < kMergeSpan ? left : kMergeSpan;
+      barrier();
+      load(begin, count);
+      barrier();
+      find_steps(count);
+      barrier();
+      if (warp() == 0) add(begin == task_.chunk_begin, count);
+    }
+    if (warp() == 0 && column_ < a_.places.value_dim) a_.y[head_ * a_.places.value_dim + column_] = o_ / l_;
   }
+
+ private:
+  JUNO_GPU float* parts() const { return shared<float>(); }  // [kMergeSpan, 32]
+  JUNO_GPU Floats4* steps() const { return shared<Floats4>(kMergeSpan * kWarp * 4); }  // keep, take, l · take
+  JUNO_GPU ChunkSums* sums() const { return shared<ChunkSums>(kMergeSpan * (kWarp * 4 + 16)); }
+
+  JUNO_GPU void load(int begin, int count) const {
+    if (column_ < a_.places.value_dim) {
+      const float* const part = part_of(a_, head_, begin) + column_;
+      JUNO_UNROLL_BY(16)
+      for (int c = warp(); c < count; c += warps()) parts()[c * kWarp + lane()] = part[c * a_.places.value_dim];
+    }
+    for (int c = thread(); c < count; c += threads()) sums()[c] = sums_of(a_, head_, begin)[c];
+  }
+
+  // A chunk a lane. The greatest n up to each is found by doubling, in each warp alone, then among warps.
+  JUNO_GPU void find_steps(int count) {
+    const int c = thread() < count ? thread() : count - 1;
+    const ChunkSums mine = sums()[c];
+    int32_t top = mine.n;
+    JUNO_UNROLL
+    for (int step = 1; step < kWarp; step *= 2) {
+      const int32_t left = shuffle(top, lane() >= step ? lane() - step : lane());
+      top = left > top ? left : top;
+    }
+    auto* const tops = shared<int32_t>(kMergeSpan * (kWarp * 4 + 24));
+    if (lane() == kWarp - 1 && warp() < kMergeSpan / kWarp) tops[warp()] = top;
+    barrier();
+    int32_t before = before_;
+    JUNO_UNROLL
+    for (int w = 0; w < kMergeSpan / kWarp; ++w) {
+      const int32_t other = w * kWarp < count ? tops[w] : before_;
+      if (w < warp()) before = other > before ? other : before;
+      before_ = other > before_ ? other : before_;
+    }
+    const int32_t left = shuffle(top, lane() > 0 ? lane() - 1 : 0);
+    const int32_t all = lane() > 0 && left > before ? left : before;
+    top = top > before ? top : before;
+    const float take = power(apart(mine.n, top));
+    if (thread() < count) steps()[c] = {{power(apart(all, top)), take, mine.l * take, mine.l}};
+  }
+
+  JUNO_GPU void add(bool first, int count) {
+    int c = 0;
+    if (first) o_ = parts()[lane()], l_ = steps()[c++].x[3];
+    JUNO_UNROLL_BY(8)
+    for (; c < count; ++c) {
+      const Floats4 by = steps()[c];
+      o_ = o_ * by.x[0] + parts()[c * kWarp + lane()] * by.x[1];
+      l_ = l_ * by.x[0] + by.x[2];
+    }
+  }
+
+  const AttendArgs& a_;
+  const AttendTask& task_;
+  const int64_t head_;
+  const int column_;
+  float o_ = 0, l_ = 0;
+  int32_t before_ = static_cast<int32_t>(0x80000000u);  // the greatest n of earlier spans
+};
+
+// Grid: pieces of 32 columns, heads, rows.
+JUNO_GPU void attend_merge_at(const AttendArgs& a, const Spot& at) {
+  if (is_left(a, at.z)) return;
+  const int group = a.heads / a.places.kv_heads;
+  const AttendTask task(a, at.z, at.y / group);
+  AttendMerge(a, task, at.y % group, at.x * kWarp).run();
 }
 
 JUNO_GPU void attend(const AttendArgs& a) {
   begin();
   attend_at(a, spot());
+}
+JUNO_GPU void attend_merge(const AttendArgs& a) {
+  begin();
+  attend_merge_at(a, spot());
 }
 
 }  // namespace juno::gpu

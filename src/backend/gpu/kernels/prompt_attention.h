@@ -77,7 +77,8 @@ class PromptGroup {
         first_row_(warp() % Shape::kWarps * 32 + lane() / 8 * 8),
         memory_(shared<unsigned char>() + Shape::kGroups + group_ * Shape::kGroupBytes) {}
 
-  JUNO_GPU void load_keys(int chunk);
+  JUNO_GPU int64_t page_of(int chunk) const { return a_.places.pages[tile_.first_page + chunk]; }
+  JUNO_GPU void load_keys(int64_t page);
   // The chunk's share of the rows' outputs; `turn` counts chunks of the block, `next` is the group's next
   // chunk.
   JUNO_GPU void attend(int chunk, int next, int turn, bool last);
@@ -102,49 +103,49 @@ class PromptGroup {
   }
   template <bool kFresh>
   JUNO_GPU void add_run(int run, float (&sum)[8][8]) const;
-  JUNO_GPU void add_four(int run, float (&sum)[8][8]) const;
   JUNO_GPU void fold(int four, float (&sum)[8][8]) const;
   JUNO_GPU void compute_dots(float (&sum)[8][8]) const;
   template <bool kEdge>
   JUNO_GPU void weigh(int start, float (&x)[8][8]);
   JUNO_GPU void store_weights(const float (&w)[8][8]) const;
   static constexpr int kPieces = Shape::kSlots * Shape::kColumns / 8 / Shape::kTeam;  // of a thread
-  JUNO_GPU void load_values(int chunk, int column, Quad32 (&to)[kPieces]) const;
+  JUNO_GPU void load_values(int64_t page, int column, Quad32 (&to)[kPieces]) const;
   JUNO_GPU void store_values(const Quad32 (&from)[kPieces]) const;
   template <bool kEdge>
   JUNO_GPU void add_values(int start, int begin, int end, float (&sum)[8][4 * kFours]) const;
   JUNO_GPU void advance(int turn);
-  JUNO_GPU void merge(int column, bool last, const float (&sum)[8][4 * kFours]) const;
-  JUNO_GPU void merge_row(int i, int column, bool last, const float (&sum)[4 * kFours],
-                          const Floats4 (&before)[kFours]) const;
+  JUNO_GPU void merge(int column, const float (&sum)[8][4 * kFours]) const;
+  JUNO_GPU void finish() const;
+  // This thread's columns of one of its rows; null where there is no row.
+  JUNO_GPU Floats4* output(int i) const {
+    const int head = shared<int32_t>(Shape::kHeads)[first_row_ + i];
+    if (head < 0) return nullptr;
+    return reinterpret_cast<Floats4*>(a_.y + static_cast<int64_t>(head) * a_.places.value_dim) + lane() % 8;
+  }
+  JUNO_GPU bool has_column(int column) const { return column + lane() % 8 * 4 < a_.places.value_dim; }
 
   const PromptArgs& a_;
   const PromptTile& tile_;
   const int group_, first_row_;  // of this thread's 8
   unsigned char* const memory_;
   int32_t top_[8];
-  float l_[8];  // of the chunk, then of all so far
+  float l_[8];
   float keep_[8], take_[8];
+  bool begins_[8];  // with this chunk
 };
 
 // Pieces of 8 halves are shuffled from slot to slot, so that the same run of 8 slots lies in all banks.
 template <class Shape>
-JUNO_GPU void PromptGroup<Shape>::load_keys(int chunk) {
-  const Places& p = a_.places;
-  const int dim = p.key_dim;
-  const int64_t row =
-      (static_cast<int64_t>(p.pages[tile_.first_page + chunk]) * p.kv_heads + tile_.kv_head) * Shape::kSlots;
-  const uint16_t* const from = p.keys + row * dim;
-  for (int i = thread() % Shape::kTeam; i < Shape::kSlots * Shape::kRuns; i += Shape::kTeam) {
-    const int slot = i / Shape::kRuns, run = i % Shape::kRuns;
-    auto* const to = at<uint16_t>(Shape::kK) + slot * Shape::kDim + (run ^ (slot & 7)) * 8;
-    if (run * 8 >= dim) continue;
-    if (dim % 8 == 0) {
-      copy_async16(to, from + slot * dim + run * 8);
-    } else {
-      JUNO_UNROLL
-      for (int e = 0; e < 8; ++e) to[e] = run * 8 + e < dim ? from[slot * dim + run * 8 + e] : uint16_t{0};
-    }
+JUNO_GPU void PromptGroup<Shape>::load_keys(int64_t page) {
+  const int dim = a_.places.key_dim;
+  const uint16_t* const from =
+      a_.places.keys + (page * a_.places.kv_heads + tile_.kv_head) * Shape::kSlots * dim;
+  JUNO_UNROLL
+  for (int m = 0; m < Shape::kSlots * Shape::kRuns / Shape::kTeam; ++m) {
+    const int i = thread() % Shape::kTeam + m * Shape::kTeam, slot = i / Shape::kRuns, run = i % Shape::kRuns;
+    if (run * 8 < dim)
+      copy_async16(at<uint16_t>(Shape::kK) + slot * Shape::kDim + (run ^ (slot & 7)) * 8,
+                   from + slot * dim + run * 8);
   }
   copies_commit();
 }
@@ -181,27 +182,6 @@ JUNO_GPU void PromptGroup<Shape>::add_run(int run, float (&sum)[8][8]) const {
   }
 }
 
-// The runs `run`, + kRuns / 2, + kRuns / 4 and + 3 kRuns / 4: two levels of the halving tree. Runs behind the
-// end of a head are +0.
-template <class Shape>
-JUNO_GPU void PromptGroup<Shape>::add_four(int run, float (&sum)[8][8]) const {
-  const int dim = a_.places.key_dim;
-  constexpr int kHalf = Shape::kRuns / 2, kQuarter = Shape::kRuns / 4;
-  if (run * 8 >= dim) {
-    JUNO_UNROLL
-    for (int i = 0; i < 64; ++i) sum[i / 8][i % 8] = 0;
-    return;
-  }
-  add_run<true>(run, sum);
-  if ((run + kHalf) * 8 < dim) add_run<false>(run + kHalf, sum);
-  if ((run + kQuarter) * 8 >= dim) return;
-  float other[8][8];
-  add_run<true>(run + kQuarter, other);
-  if ((run + kQuarter + kHalf) * 8 < dim) add_run<false>(run + kQuarter + kHalf, other);
-  JUNO_UNROLL
-  for (int i = 0; i < 64; ++i) sum[i / 8][i % 8] = sum[i / 8][i % 8] + other[i / 8][i % 8];
-}
-
 // The other levels: leaves are the fours with the bits of their numbers reversed.
 template <class Shape>
 JUNO_GPU void PromptGroup<Shape>::fold(int four, float (&sum)[8][8]) const {
@@ -225,17 +205,36 @@ JUNO_GPU void PromptGroup<Shape>::fold(int four, float (&sum)[8][8]) const {
   }
 }
 
+// Leaf i of the tree is the run with the bits of i reversed; runs behind the end of a head are +0.
 template <class Shape>
 JUNO_GPU void PromptGroup<Shape>::compute_dots(float (&sum)[8][8]) const {
-  constexpr int kLeaves = Shape::kRuns / 4;
+  const int dim = a_.places.key_dim;
+  float other[8][8];
   JUNO_UNROLL_BY(1)
-  for (int four = 0; four < kLeaves; ++four) {
+  for (int leaf = 0; leaf < Shape::kRuns; leaf += Shape::kTogether) {
     int run = 0;
     JUNO_UNROLL
-    for (int bit = 1; bit < kLeaves; bit *= 2)
-      if (four & bit) run += kLeaves / 2 / bit;
-    add_four(run, sum);
-    fold(four, sum);
+    for (int bit = 1; bit < Shape::kRuns; bit *= 2)
+      if (leaf & bit) run += Shape::kRuns / 2 / bit;
+    if (Shape::kTogether == 2) {
+      add_run<true>(run, sum);
+      if ((run + Shape::kRuns / 2) * 8 < dim) add_run<false>(run + Shape::kRuns / 2, sum);
+    } else {
+      if (leaf % 2 == 0) {
+        JUNO_UNROLL
+        for (int i = 0; i < 64; ++i) sum[i / 8][i % 8] = 0;
+      }
+      if (run * 8 < dim) add_run<false>(run, sum);
+      if (leaf % 2 == 0) continue;
+    }
+    if (leaf / 2 % 2 == 0) {
+      JUNO_UNROLL
+      for (int i = 0; i < 64; ++i) other[i / 8][i % 8] = sum[i / 8][i % 8];
+    } else {
+      JUNO_UNROLL
+      for (int i = 0; i < 64; ++i) sum[i / 8][i % 8] = other[i / 8][i % 8] + sum[i / 8][i % 8];
+      fold(leaf / 4, sum);
+    }
   }
 }
 
@@ -294,24 +293,15 @@ JUNO_GPU void PromptGroup<Shape>::store_weights(const float (&w)[8][8]) const {
 }
 
 template <class Shape>
-JUNO_GPU void PromptGroup<Shape>::load_values(int chunk, int column, Quad32 (&to)[kPieces]) const {
-  const Places& p = a_.places;
-  const int dim = p.value_dim;
-  const int64_t row =
-      (static_cast<int64_t>(p.pages[tile_.first_page + chunk]) * p.kv_heads + tile_.kv_head) * Shape::kSlots;
-  const uint16_t* const from = p.values + row * dim;
+JUNO_GPU void PromptGroup<Shape>::load_values(int64_t page, int column, Quad32 (&to)[kPieces]) const {
+  const int dim = a_.places.value_dim;
+  const uint16_t* const from =
+      a_.places.values + (page * a_.places.kv_heads + tile_.kv_head) * Shape::kSlots * dim;
   JUNO_UNROLL
   for (int m = 0; m < kPieces; ++m) {
     const int i = thread() % Shape::kTeam + m * Shape::kTeam, slot = i / (Shape::kColumns / 8),
               d = column + i % (Shape::kColumns / 8) * 8;
-    to[m] = {};
-    if (dim % 8 == 0) {
-      if (d < dim) to[m] = load16(from + slot * dim + d);
-    } else {
-      JUNO_UNROLL
-      for (int e = 0; e < 8; ++e)
-        if (d + e < dim) to[m].x[e / 2] |= static_cast<uint32_t>(from[slot * dim + d + e]) << (e % 2 * 16);
-    }
+    to[m] = d < dim ? load16(from + slot * dim + d) : Quad32{};
   }
 }
 template <class Shape>
@@ -337,14 +327,12 @@ JUNO_GPU void PromptGroup<Shape>::add_values(int start, int begin, int end,
     for (int i = 0; i < 8; ++i) tile_.slots_of(a_, first_row_ + i, start, low[i], high[i]);
   }
   const float* const values = at<float>(Shape::kV) + lane() % 8 * 4;
-  const float* weight[4];  // of two slots each
-  JUNO_UNROLL
-  for (int t = 0; t < 4; ++t) weight[t] = weights() + ((lane() / 8) ^ t) * 8;
-  const auto add = [&](int s, const float* first, int odd) {
+  // `shuffled`: where the pieces of the slot and its neighbour lie.
+  const auto add = [&](int s, int shuffled, int odd) {
     float w[8];
     JUNO_UNROLL
     for (int h = 0; h < 2; ++h) {
-      const Floats4 four = *reinterpret_cast<const Floats4*>(first + s * 32 + (h ^ odd) * 4);
+      const Floats4 four = *reinterpret_cast<const Floats4*>(weights() + shuffled * 8 + s * 32 + (h ^ odd) * 4);
       JUNO_UNROLL
       for (int e = 0; e < 4; ++e) w[4 * h + e] = four.x[e];
     }
@@ -361,13 +349,14 @@ JUNO_GPU void PromptGroup<Shape>::add_values(int start, int begin, int end,
   };
   if (kEdge) {
     JUNO_UNROLL_BY(1)
-    for (int s = begin; s < end; ++s) add(s, weights() + ((lane() / 8) ^ (s / 2 % 4)) * 8, s % 2);
+    for (int s = begin; s < end; ++s) add(s, (lane() / 8) ^ (s / 2 % 4), s % 2);
     return;
   }
   JUNO_UNROLL_BY(1)
-  for (int s = 0; s < Shape::kSlots; s += 8) {
+  for (int s = 0; s < Shape::kSlots; s += 4) {
+    const int shuffled = (lane() / 8) ^ (s / 2 % 4);
     JUNO_UNROLL
-    for (int t = 0; t < 8; ++t) add(s + t, weight[t / 2], t % 2);
+    for (int t = 0; t < 4; ++t) add(s + t, shuffled ^ (t / 2), t % 2);
   }
 }
 
@@ -382,11 +371,12 @@ JUNO_GPU void PromptGroup<Shape>::advance(int turn) {
   JUNO_UNROLL
   for (int i = 0; i < 8; ++i) {
     now[i] = states[i];
-    keep_[i] = 1, take_[i] = kNothing;
+    begins_[i] = now[i].l == kNothing;
+    keep_[i] = 1, take_[i] = 0;  // nothing of this chunk is seen
     if (l_[i] == kNothing) continue;
-    if (now[i].l == kNothing) {
+    if (begins_[i]) {
       now[i] = {top_[i], l_[i]};
-      keep_[i] = kNothing;
+      take_[i] = 1;
     } else {
       const int32_t both = now[i].n > top_[i] ? now[i].n : top_[i];
       keep_[i] = power_of_2(distance(now[i].n, both));
@@ -396,65 +386,52 @@ JUNO_GPU void PromptGroup<Shape>::advance(int turn) {
   }
   warp_barrier();
   JUNO_UNROLL
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 8; ++i)
     if (lane() % 8 == i) states[i] = now[i];
-    l_[i] = now[i].l;
-  }
 }
 
+// What the rows come to so far lies where the result will be; before a row begins it is as good as 0.
 template <class Shape>
-JUNO_GPU void PromptGroup<Shape>::merge_row(int i, int column, bool last, const float (&sum)[4 * kFours],
-                                            const Floats4 (&before)[kFours]) const {
-  if (!tile_.has(first_row_ + i)) return;
-  const bool first = keep_[i] == kNothing, unseen = !first && take_[i] == kNothing;
-  if (unseen && !last) return;
-  float* const y = a_.y + tile_.head_of(a_, first_row_ + i) * a_.places.value_dim + column + lane() % 8 * 4;
-  const int left = a_.places.value_dim - column - lane() % 8 * 4;
+JUNO_GPU void PromptGroup<Shape>::merge(int column, const float (&sum)[8][4 * kFours]) const {
+  constexpr int kTogether = 4;  // rows whose loads wait together
   JUNO_UNROLL
-  for (int c = 0; c < kFours; ++c) {
-    Floats4 o;
-    JUNO_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      const float x = sum[4 * c + e];
-      o.x[e] = first ? x : unseen ? before[c].x[e] : before[c].x[e] * keep_[i] + x * take_[i];
-      if (last) o.x[e] = o.x[e] / l_[i];
-    }
-    if (a_.places.value_dim % 4 == 0) {
-      if (32 * c < left) *reinterpret_cast<Floats4*>(y + 32 * c) = o;
-    } else {
-      JUNO_UNROLL
-      for (int e = 0; e < 4; ++e)
-        if (32 * c + e < left) y[32 * c + e] = o.x[e];
-    }
-  }
-}
-
-// What the rows come to so far lies where the result will be.
-template <class Shape>
-JUNO_GPU void PromptGroup<Shape>::merge(int column, bool last, const float (&sum)[8][4 * kFours]) const {
-  const int dim = a_.places.value_dim, left = dim - column - lane() % 8 * 4;
-  constexpr int kTogether = 2;  // rows whose loads wait together
-  JUNO_UNROLL
-  for (int i = 0; i < 8; i += kTogether) {
-    Floats4 before[kTogether][kFours] = {};
+  for (int first = 0; first < 8; first += kTogether) {
+    Floats4 o[kTogether][kFours] = {};
     JUNO_UNROLL
     for (int j = 0; j < kTogether; ++j) {
-      if (!tile_.has(first_row_ + i + j) || keep_[i + j] == kNothing) continue;
-      const float* const y =
-          a_.y + tile_.head_of(a_, first_row_ + i + j) * dim + column + lane() % 8 * 4;
+      const Floats4* const y = output(first + j);
       JUNO_UNROLL
-      for (int c = 0; c < kFours; ++c) {
-        if (dim % 4 == 0) {
-          if (32 * c < left) before[j][c] = *reinterpret_cast<const Floats4*>(y + 32 * c);
-        } else {
-          JUNO_UNROLL
-          for (int e = 0; e < 4; ++e)
-            if (32 * c + e < left) before[j][c].x[e] = y[32 * c + e];
-        }
-      }
+      for (int c = 0; c < kFours; ++c)
+        if (y && !begins_[first + j] && has_column(column + 32 * c)) o[j][c] = y[column / 4 + 8 * c];
     }
     JUNO_UNROLL
-    for (int j = 0; j < kTogether; ++j) merge_row(i + j, column, last, sum[i + j], before[j]);
+    for (int j = 0; j < kTogether; ++j) {
+      const int i = first + j;
+      Floats4* const y = output(i);
+      JUNO_UNROLL
+      for (int c = 0; c < kFours; ++c) {
+        JUNO_UNROLL
+        for (int e = 0; e < 4; ++e) o[j][c].x[e] = o[j][c].x[e] * keep_[i] + sum[i][4 * c + e] * take_[i];
+        if (y && has_column(column + 32 * c)) y[column / 4 + 8 * c] = o[j][c];
+      }
+    }
+  }
+}
+
+template <class Shape>
+JUNO_GPU void PromptGroup<Shape>::finish() const {
+  JUNO_UNROLL_BY(1)
+  for (int i = 0; i < 8; ++i) {
+    Floats4* const y = output(i);
+    if (!y) continue;
+    const float l = shared<RowState>(Shape::kStates)[first_row_ + i].l;
+    JUNO_UNROLL_BY(1)
+    for (int column = 0; has_column(column); column += 32) {
+      Floats4 o = y[column / 4];
+      JUNO_UNROLL
+      for (int e = 0; e < 4; ++e) o.x[e] = o.x[e] / l;
+      y[column / 4] = o;
+    }
   }
 }
 
@@ -463,6 +440,7 @@ JUNO_GPU void PromptGroup<Shape>::attend(int chunk, int next, int turn, bool las
   const int start = chunk * Shape::kSlots, last_position = tile_.last();
   const bool whole = start + Shape::kSlots - 1 <= tile_.position &&
                      window_begin(last_position, a_.window) <= start;
+  const int64_t page = page_of(chunk), next_page = page_of(next >= 0 ? next : chunk);
   copies_wait<0>();
   team_barrier(group_, Shape::kTeam);
   Quad32 values[kPieces];
@@ -470,8 +448,8 @@ JUNO_GPU void PromptGroup<Shape>::attend(int chunk, int next, int turn, bool las
     float x[8][8];
     compute_dots(x);
     team_barrier(group_, Shape::kTeam);
-    if (next >= 0) load_keys(next);
-    load_values(chunk, 0, values);
+    load_values(page, 0, values);
+    if (next >= 0) load_keys(next_page);
     if (whole) weigh<false>(start, x);
     else weigh<true>(start, x);
     warp_barrier();
@@ -484,7 +462,7 @@ JUNO_GPU void PromptGroup<Shape>::attend(int chunk, int next, int turn, bool las
   for (int column = 0; column < Shape::kDim; column += Shape::kColumns) {
     if (column > 0) {
       team_barrier(group_, Shape::kTeam);
-      load_values(chunk, column, values);
+      load_values(page, column, values);
     }
     store_values(values);
     team_barrier(group_, Shape::kTeam);
@@ -492,29 +470,22 @@ JUNO_GPU void PromptGroup<Shape>::attend(int chunk, int next, int turn, bool las
     if (whole) add_values<false>(start, 0, Shape::kSlots, sum);
     else add_values<true>(start, begin, end, sum);
     if (column == 0) advance(turn);
-    merge(column, last, sum);
+    merge(column, sum);
   }
   warp_barrier();
   if (lane() == 0) shared<Arrivals>(Shape::kTurns)[group_ * Shape::kWarps + warp() % Shape::kWarps].arrive();
+  if (last) finish();
 }
 
 // Queries, where pieces of 8 are shuffled among the rows that a warp reads together.
 template <class Shape>
 JUNO_GPU void load_queries(const PromptArgs& a, const PromptTile& tile) {
   const int dim = a.places.key_dim;
+  JUNO_UNROLL_BY(4)
   for (int i = thread(); i < Shape::kRows * Shape::kDim / 4; i += Shape::kThreads) {
     const int r = i / (Shape::kDim / 4), d = i % (Shape::kDim / 4) * 4;
     Floats4 four = {};
-    if (tile.has(r)) {
-      const float* const from = a.q + tile.head_of(a, r) * dim;
-      if (dim % 4 == 0) {
-        if (d < dim) four = *reinterpret_cast<const Floats4*>(from + d);
-      } else {
-        JUNO_UNROLL
-        for (int e = 0; e < 4; ++e)
-          if (d + e < dim) four.x[e] = from[d + e];
-      }
-    }
+    if (tile.has(r) && d < dim) four = *reinterpret_cast<const Floats4*>(a.q + tile.head_of(a, r) * dim + d);
     *reinterpret_cast<Floats4*>(shared<float>() + r * Shape::kDim + ((d / 8) ^ (r / 8 % 4)) * 8 + d % 8) =
         four;
   }
@@ -528,9 +499,12 @@ JUNO_GPU int attend_tile(const PromptArgs& a, const PromptTile& tile, int turn) 
   const int end = turn + last - first + 1, group = thread() / Shape::kTeam;
   const int begin = turn + (turn % 2 == group ? 0 : 1), to_chunk = first - turn;
   barrier();
-  if (begin < end) mine.load_keys(begin + to_chunk);
+  if (begin < end) mine.load_keys(mine.page_of(begin + to_chunk));
   load_queries<Shape>(a, tile);
-  if (thread() < Shape::kRows) shared<RowState>(Shape::kStates)[thread()] = {0, kNothing};
+  if (const int r = thread(); r < Shape::kRows) {
+    shared<RowState>(Shape::kStates)[r] = {0, kNothing};
+    shared<int32_t>(Shape::kHeads)[r] = tile.has(r) ? static_cast<int32_t>(tile.head_of(a, r)) : -1;
+  }
   barrier();
   for (int t = begin; t < end; t += 2)
     mine.attend(t + to_chunk, t + 2 < end ? t + 2 + to_chunk : -1, t, t + 1 == end);

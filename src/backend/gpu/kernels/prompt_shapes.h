@@ -58,10 +58,11 @@ using BroadShape = ManyShape<16, 2, 1, 2, 1>;
 
 // Attention. kDim: at least key_dim and value_dim. Two groups of warps take chunks in turn; a warp has 32 query
 // rows, which are pairs (position, head of the group), and a thread 8 of them.
-template <int kDim_, bool kCapped_ = false>
+template <int kDim_, bool kCapped_ = false, int kTogether_ = 2>
 struct PromptShape {
   static constexpr int kDim = kDim_;
   static constexpr bool kCapped = kCapped_;           // scores; a soft cap's text is long
+  static constexpr int kTogether = kTogether_;        // runs in the text of a loop
   static constexpr int kWarps = kDim > 128 ? 2 : 4;   // of a group
   static constexpr int kTeam = kWarps * 32;           // threads of a group
   static constexpr int kThreads = 2 * kTeam;
@@ -73,7 +74,8 @@ struct PromptShape {
   // In shared memory, bytes.
   static constexpr int kQ = 0;                              // floats [kRows, kDim], query_at
   static constexpr int kStates = kQ + kRows * kDim * 4;     // RowState [kRows]
-  static constexpr int kTurns = kStates + kRows * 8;        // Arrivals [2, kWarps]
+  static constexpr int kHeads = kStates + kRows * 8;        // int32 [kRows]: row and head, -1 where there is none
+  static constexpr int kTurns = kHeads + kRows * 4;         // Arrivals [2, kWarps]
   static constexpr int kGroups = (kTurns + 2 * kWarps * 8 + 127) / 128 * 128;
   // Of a group.
   static constexpr int kK = 0;                              // halves [kSlots, kDim], key_at

@@ -9,7 +9,10 @@ namespace juno::gpu {
 
 inline constexpr int kTeam = 128;    // threads that do a chunk together
 inline constexpr int kHeadTile = 4;  // query heads whose scores a thread finds at a time
-inline constexpr int kMergeSpan = 256;  // chunks that are merged between two looks at their weights
+
+// attend_merge: as many chunks at a time as it has threads.
+inline constexpr int kMergeSpan = 256;
+inline constexpr int kMergeShared = kMergeSpan * (32 * 4 + 16 + 8) + kMergeSpan / 32 * 4;
 
 JUNO_BOTH constexpr int padded16(int bytes) { return (bytes + 15) / 16 * 16; }
 
@@ -17,8 +20,7 @@ JUNO_BOTH constexpr int padded16(int bytes) { return (bytes + 15) / 16 * 16; }
 // [tiles of heads, 64, kHeadTile], l and n of each head, and o of each head, which the block merges.
 struct AttendLayout {
   int keys, values, scores, sums, o, team;
-  // Of the block, behind its teams: o and, twice in turn, l and n of each head so far. The merge of parts has
-  // all memory for itself.
+  // Of the block, behind its teams: o and, twice in turn, l and n of each head so far.
   int all, states, bytes;
 
   JUNO_BOTH constexpr AttendLayout(const Places& p, int heads, int teams) {
@@ -31,8 +33,7 @@ struct AttendLayout {
     team = padded16(o + group * p.value_dim * 4);
     all = teams * team;
     states = all + padded16(group * p.value_dim * 4);
-    const int merging = kHeadTile * kMergeSpan * 20;
-    bytes = states + 2 * group * 8 > merging ? states + 2 * group * 8 : merging;
+    bytes = states + 2 * group * 8;
   }
 };
 
