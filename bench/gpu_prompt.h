@@ -116,8 +116,7 @@ static __global__ void __launch_bounds__(256, 1) round_kernel(const __grid_const
   round_panels(a);
 }
 template <class Shape>
-__global__ void __launch_bounds__(Shape::kThreads, 1)
-    attend_kernel(const __grid_constant__ PromptArgs a) {
+__global__ void __launch_bounds__(Shape::kThreads, 1) attend_kernel(const __grid_constant__ PromptArgs a) {
   attend_prompt<Shape>(a);
 }
 

@@ -175,13 +175,14 @@ std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
 // Attention.
 
 AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
-  constexpr int kFewChunks = 16;  // so many a block merges sooner than blocks that share them
+  constexpr int kFewChunks = 4;  // so many a block does at once
   const int64_t tasks = int64_t{a.rows} * a.places.kv_heads, room = chip.multiprocessors;
   AttendPlan p;
-  p.teams = static_cast<int>(std::clamp<int64_t>(4 * room / tasks, 1, std::min(4, a.max_chunks)));
-  while (p.teams > 1 && AttendLayout(a.places, a.heads, p.teams).bytes > static_cast<int>(chip.shared_per_block)) --p.teams;
+  p.teams = std::min(a.max_chunks, a.max_chunks <= kFewChunks && tasks < room ? kFewChunks : 2);
+  while (p.teams > 1 && AttendLayout(a.places, a.heads, p.teams).bytes > int64_t{chip.shared_per_block})
+    --p.teams;
   if (a.max_chunks > kFewChunks && tasks < room) {
-    p.blocks = static_cast<int>(std::clamp<int64_t>(room / tasks, 1, ceil_div(a.max_chunks, p.teams)));
+    p.blocks = static_cast<int>(std::min(ceil_div(2 * room, tasks), ceil_div(a.max_chunks, p.teams)));
     p.parts = static_cast<size_t>(a.rows) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.max_chunks) *
               static_cast<size_t>(a.places.value_dim + 2);
   }

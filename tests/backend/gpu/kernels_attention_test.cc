@@ -26,6 +26,9 @@ const Case kCases[] = {
     {8, 1, 256, 256, 0, 130},
     {3, 3, 40, 12, 0, 33},
     {2, 1, 20, 10, 0, 0, true, false},
+    {5, 1, 80, 80},
+    {6, 2, 96, 96, 0, 0, false, true},
+    {16, 2, 32, 64},
 };
 
 // Rows of sequences that already have positions in the cache, each decoding its next one.
@@ -82,8 +85,8 @@ struct Decoding {
   }
 };
 
-// teams: of a block that has all chunks, 0 as many as there are multiprocessors for.
-Bits on_gpu(Decoding& d, bool shared_out, int teams = 0) {
+// teams: of a block, which has all chunks unless they are shared out.
+Bits on_gpu(Decoding& d, bool shared_out, int teams) {
   const Case& c = d.c;
   const auto n = static_cast<int32_t>(d.lengths.size());
   const Tensor y = test::zeros(d.memory, n, c.heads * c.value_dim),
@@ -115,15 +118,16 @@ Bits on_gpu(Decoding& d, bool shared_out, int teams = 0) {
                .places = places,
                .rows = n,
                .heads = c.heads,
-               .max_chunks = shared_out ? 20 : 8};
+               .max_chunks = shared_out || teams == 2 ? 20 : teams};
   a.window = c.window;
   a.capped = scale.capped;
   a.before = scale.before;
   a.after = scale.after;
   Chip chip;
-  if (teams > 0) chip.multiprocessors = (n * c.kv_heads * teams + 3) / 4;
+  if (teams == 2) chip.multiprocessors = 1;
   const AttendPlan how = attend_plan(a, chip);
   EXPECT_EQ(how.blocks > 1, shared_out);
+  EXPECT_EQ(how.teams, teams);
   std::vector<float> parts(how.parts);
   if (!shared_out) return test::run_both_ways({plan(before), plan_attend(a, chip)}, y);
   a.parts = parts.data();
@@ -136,14 +140,14 @@ TEST(GpuAttention, OfDecodingRowsEqualsTheReference) {
     const Bits want = d.want();
     for (const int teams : {1, 2, 4})
       EXPECT_EQ(on_gpu(d, false, teams), want) << c.heads << " heads of " << c.key_dim << ", teams " << teams;
-    EXPECT_EQ(on_gpu(d, true), want) << c.heads << " heads of " << c.key_dim << " in parts";
+    EXPECT_EQ(on_gpu(d, true, 2), want) << c.heads << " heads of " << c.key_dim << " in parts";
   }
 }
 
 TEST(GpuAttention, LeavesRowsThatAreNotThereAlone) {
   Decoding d(kCases[0], {70, 3});
   d.positions[1] = -1;
-  const Bits got = on_gpu(d, false);
+  const Bits got = on_gpu(d, false, 2);
   EXPECT_NE(got.front(), 0x7f7f7f7fu);
   EXPECT_EQ(got.back(), 0x7f7f7f7fu);
 }

@@ -74,7 +74,11 @@ template <bool kEven>
 class AttendTeam {
  public:
   JUNO_GPU AttendTeam(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout)
-      : a_(a), task_(task), layout_(layout), team_(thread() / kTeam), memory_(shared<unsigned char>() + team_ * layout.team) {}
+      : a_(a),
+        task_(task),
+        layout_(layout),
+        team_(thread() / kTeam),
+        memory_(shared<unsigned char>() + team_ * layout.team) {}
 
   JUNO_GPU void meet() const { team_barrier(team_, kTeam); }
   JUNO_GPU void fetch_keys(int chunk, int64_t page) const {
@@ -299,12 +303,11 @@ JUNO_GPU void AttendTeam<kEven>::add_values_of(int chunk) const {
     JUNO_UNROLL
     for (int j = 0; j < kHeads; ++j) {
       if (h + j >= task_.group) break;
-      float* const to = a_.parts ? part_of(a_, task_.head(a_, h + j), chunk)
-                                 : at<float>(layout_.o) + (h + j) * dim;
+      float* const to =
+          a_.parts ? part_of(a_, task_.head(a_, h + j), chunk) : at<float>(layout_.o) + (h + j) * dim;
       to[d] = o[j][0];
       if (d + 1 < dim) to[d + 1] = o[j][1];
-      if (a_.parts && d == 0)
-        *sums_of(a_, task_.head(a_, h + j), chunk) = at<ChunkSums>(layout_.sums)[h + j];
+      if (a_.parts && d == 0) *sums_of(a_, task_.head(a_, h + j), chunk) = at<ChunkSums>(layout_.sums)[h + j];
     }
   }
 }
@@ -439,7 +442,7 @@ class AttendMerge {
   }
 
  private:
-  JUNO_GPU float* parts() const { return shared<float>(); }  // [kMergeSpan, 32]
+  JUNO_GPU float* parts() const { return shared<float>(); }                            // [kMergeSpan, 32]
   JUNO_GPU Floats4* steps() const { return shared<Floats4>(kMergeSpan * kWarp * 4); }  // keep, take, l · take
   JUNO_GPU ChunkSums* sums() const { return shared<ChunkSums>(kMergeSpan * (kWarp * 4 + 16)); }
 
@@ -447,7 +450,8 @@ class AttendMerge {
     if (column_ < a_.places.value_dim) {
       const float* const part = part_of(a_, head_, begin) + column_;
       JUNO_UNROLL_BY(16)
-      for (int c = warp(); c < count; c += warps()) parts()[c * kWarp + lane()] = part[c * a_.places.value_dim];
+      for (int c = warp(); c < count; c += warps())
+        parts()[c * kWarp + lane()] = part[c * a_.places.value_dim];
     }
     for (int c = thread(); c < count; c += threads()) sums()[c] = sums_of(a_, head_, begin)[c];
   }

@@ -111,6 +111,10 @@ class PromptGroup {
   static constexpr int kPieces = Shape::kSlots * Shape::kColumns / 8 / Shape::kTeam;  // of a thread
   JUNO_GPU void load_values(int64_t page, int column, Quad32 (&to)[kPieces]) const;
   JUNO_GPU void store_values(const Quad32 (&from)[kPieces]) const;
+  struct Slot {
+    float weight[8], value[4 * kFours];
+  };
+  JUNO_GPU void load_slot(int s, Slot& to) const;
   template <bool kEdge>
   JUNO_GPU void add_values(int start, int begin, int end, float (&sum)[8][4 * kFours]) const;
   JUNO_GPU void advance(int turn);
@@ -205,29 +209,25 @@ JUNO_GPU void PromptGroup<Shape>::fold(int four, float (&sum)[8][8]) const {
   }
 }
 
-// Leaf i of the tree is the run with the bits of i reversed; runs behind the end of a head are +0.
+// Leaf i of the tree is the run with the bits of i reversed; runs behind the end of a head are +0. Two leaves
+// are a loop's text: more do not fit the cache of instructions.
 template <class Shape>
 JUNO_GPU void PromptGroup<Shape>::compute_dots(float (&sum)[8][8]) const {
-  const int dim = a_.places.key_dim;
   float other[8][8];
   JUNO_UNROLL_BY(1)
-  for (int leaf = 0; leaf < Shape::kRuns; leaf += Shape::kTogether) {
+  for (int leaf = 0; leaf < Shape::kRuns; leaf += 2) {
     int run = 0;
     JUNO_UNROLL
     for (int bit = 1; bit < Shape::kRuns; bit *= 2)
       if (leaf & bit) run += Shape::kRuns / 2 / bit;
-    if (Shape::kTogether == 2) {
+    if (run * 8 < a_.places.key_dim) {
       add_run<true>(run, sum);
-      if ((run + Shape::kRuns / 2) * 8 < dim) add_run<false>(run + Shape::kRuns / 2, sum);
     } else {
-      if (leaf % 2 == 0) {
-        JUNO_UNROLL
-        for (int i = 0; i < 64; ++i) sum[i / 8][i % 8] = 0;
-      }
-      if (run * 8 < dim) add_run<false>(run, sum);
-      if (leaf % 2 == 0) continue;
+      JUNO_UNROLL
+      for (int i = 0; i < 64; ++i) sum[i / 8][i % 8] = 0;
     }
-    if (leaf / 2 % 2 == 0) {
+    if ((run + Shape::kRuns / 2) * 8 < a_.places.key_dim) add_run<false>(run + Shape::kRuns / 2, sum);
+    if (leaf % 4 == 0) {
       JUNO_UNROLL
       for (int i = 0; i < 64; ++i) other[i / 8][i % 8] = sum[i / 8][i % 8];
     } else {
@@ -316,7 +316,26 @@ JUNO_GPU void PromptGroup<Shape>::store_values(const Quad32 (&from)[kPieces]) co
   }
 }
 
-// Slots in order; with kEdge rows differ in those that they see.
+// What is added for one slot: the weights of 8 rows, and the values of the thread's columns.
+template <class Shape>
+JUNO_GPU void PromptGroup<Shape>::load_slot(int s, Slot& to) const {
+  const float* const weight = weights() + s * 32;
+  const float* const value = at<float>(Shape::kV) + s * Shape::kColumns + lane() % 8 * 4;
+  JUNO_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    const Floats4 four = *reinterpret_cast<const Floats4*>(weight + ((lane() / 8 * 2 + h) ^ (s & 7)) * 4);
+    JUNO_UNROLL
+    for (int e = 0; e < 4; ++e) to.weight[4 * h + e] = four.x[e];
+  }
+  JUNO_UNROLL
+  for (int c = 0; c < kFours; ++c) {
+    const Floats4 four = *reinterpret_cast<const Floats4*>(value + 32 * c);
+    JUNO_UNROLL
+    for (int e = 0; e < 4; ++e) to.value[4 * c + e] = four.x[e];
+  }
+}
+
+// Slots in order, the next one's numbers on their way; with kEdge rows differ in those that they see.
 template <class Shape>
 template <bool kEdge>
 JUNO_GPU void PromptGroup<Shape>::add_values(int start, int begin, int end,
@@ -326,37 +345,24 @@ JUNO_GPU void PromptGroup<Shape>::add_values(int start, int begin, int end,
     JUNO_UNROLL
     for (int i = 0; i < 8; ++i) tile_.slots_of(a_, first_row_ + i, start, low[i], high[i]);
   }
-  const float* const values = at<float>(Shape::kV) + lane() % 8 * 4;
-  // `shuffled`: where the pieces of the slot and its neighbour lie.
-  const auto add = [&](int s, int shuffled, int odd) {
-    float w[8];
+  constexpr int kTogether = kEdge ? 1 : 4;
+  Slot slots[2];
+  load_slot(begin, slots[0]);
+  JUNO_UNROLL_BY(1)
+  for (int first = begin; first < end; first += kTogether) {
     JUNO_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const Floats4 four = *reinterpret_cast<const Floats4*>(weights() + shuffled * 8 + s * 32 + (h ^ odd) * 4);
-      JUNO_UNROLL
-      for (int e = 0; e < 4; ++e) w[4 * h + e] = four.x[e];
-    }
-    JUNO_UNROLL
-    for (int c = 0; c < kFours; ++c) {
-      const Floats4 v = *reinterpret_cast<const Floats4*>(values + s * Shape::kColumns + 32 * c);
+    for (int t = 0; t < kTogether; ++t) {
+      const int s = first + t;
+      Slot& now = slots[kEdge ? 0 : t % 2];
+      if (!kEdge) load_slot((s + 1) % Shape::kSlots, slots[(t + 1) % 2]);
       JUNO_UNROLL
       for (int i = 0; i < 8; ++i) {
         if (kEdge && (s < low[i] || s >= high[i])) continue;
         JUNO_UNROLL
-        for (int e = 0; e < 4; ++e) sum[i][4 * c + e] = fma(w[i], v.x[e], sum[i][4 * c + e]);
+        for (int c = 0; c < 4 * kFours; ++c) sum[i][c] = fma(now.weight[i], now.value[c], sum[i][c]);
       }
+      if (kEdge) load_slot((s + 1) % Shape::kSlots, now);
     }
-  };
-  if (kEdge) {
-    JUNO_UNROLL_BY(1)
-    for (int s = begin; s < end; ++s) add(s, (lane() / 8) ^ (s / 2 % 4), s % 2);
-    return;
-  }
-  JUNO_UNROLL_BY(1)
-  for (int s = 0; s < Shape::kSlots; s += 4) {
-    const int shuffled = (lane() / 8) ^ (s / 2 % 4);
-    JUNO_UNROLL
-    for (int t = 0; t < 4; ++t) add(s + t, shuffled ^ (t / 2), t % 2);
   }
 }
 
@@ -364,8 +370,8 @@ JUNO_GPU void PromptGroup<Shape>::add_values(int start, int begin, int end,
 template <class Shape>
 JUNO_GPU void PromptGroup<Shape>::advance(int turn) {
   if (turn > 0)
-    shared<Arrivals>(Shape::kTurns)[(1 - group_) * Shape::kWarps + warp() % Shape::kWarps].wait(
-        (turn - 1) / 2 % 2);
+    shared<Arrivals>(Shape::kTurns)[(1 - group_) * Shape::kWarps + warp() % Shape::kWarps].wait((turn - 1) /
+                                                                                                2 % 2);
   RowState* const states = shared<RowState>(Shape::kStates) + first_row_;
   RowState now[8];
   JUNO_UNROLL
@@ -438,8 +444,8 @@ JUNO_GPU void PromptGroup<Shape>::finish() const {
 template <class Shape>
 JUNO_GPU void PromptGroup<Shape>::attend(int chunk, int next, int turn, bool last) {
   const int start = chunk * Shape::kSlots, last_position = tile_.last();
-  const bool whole = start + Shape::kSlots - 1 <= tile_.position &&
-                     window_begin(last_position, a_.window) <= start;
+  const bool whole =
+      start + Shape::kSlots - 1 <= tile_.position && window_begin(last_position, a_.window) <= start;
   const int64_t page = page_of(chunk), next_page = page_of(next >= 0 ? next : chunk);
   copies_wait<0>();
   team_barrier(group_, Shape::kTeam);
