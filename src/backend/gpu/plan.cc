@@ -178,11 +178,14 @@ AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
   constexpr int kFewChunks = 4;  // so many a block does at once
   const int64_t tasks = int64_t{a.rows} * a.places.kv_heads, room = chip.multiprocessors;
   AttendPlan p;
-  p.teams = std::min(a.max_chunks, a.max_chunks <= kFewChunks && tasks < room ? kFewChunks : 2);
+  const bool few = a.max_chunks <= kFewChunks, alone = a.max_chunks * tasks <= 4 * room;  // a team a chunk
+  p.teams = tasks >= room ? 2 : few ? kFewChunks : alone ? 1 : 2;
+  p.teams = std::min(p.teams, a.max_chunks);
   while (p.teams > 1 && AttendLayout(a.places, a.heads, p.teams).bytes > int64_t{chip.shared_per_block})
     --p.teams;
-  if (a.max_chunks > kFewChunks && tasks < room) {
-    p.blocks = static_cast<int>(std::min(ceil_div(2 * room, tasks), ceil_div(a.max_chunks, p.teams)));
+  if (!few && tasks < room) {
+    p.blocks =
+        static_cast<int>(std::min(ceil_div(4 / p.teams * room, tasks), ceil_div(a.max_chunks, p.teams)));
     p.parts = static_cast<size_t>(a.rows) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.max_chunks) *
               static_cast<size_t>(a.places.value_dim + 2);
   }

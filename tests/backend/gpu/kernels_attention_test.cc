@@ -124,7 +124,7 @@ Bits on_gpu(Decoding& d, bool shared_out, int teams) {
   a.before = scale.before;
   a.after = scale.after;
   Chip chip;
-  if (teams == 2) chip.multiprocessors = 1;
+  if (teams == 2) chip.multiprocessors = shared_out ? 8 * c.kv_heads : 1;
   const AttendPlan how = attend_plan(a, chip);
   EXPECT_EQ(how.blocks > 1, shared_out);
   EXPECT_EQ(how.teams, teams);
@@ -140,7 +140,9 @@ TEST(GpuAttention, OfDecodingRowsEqualsTheReference) {
     const Bits want = d.want();
     for (const int teams : {1, 2, 4})
       EXPECT_EQ(on_gpu(d, false, teams), want) << c.heads << " heads of " << c.key_dim << ", teams " << teams;
-    EXPECT_EQ(on_gpu(d, true, 2), want) << c.heads << " heads of " << c.key_dim << " in parts";
+    for (const int teams : {1, 2})
+      EXPECT_EQ(on_gpu(d, true, teams), want)
+          << c.heads << " heads of " << c.key_dim << " in parts, " << teams;
   }
 }
 
