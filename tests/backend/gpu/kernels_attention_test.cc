@@ -127,7 +127,7 @@ Bits on_gpu(Decoding& d, bool shared_out, int teams) {
   if (teams == 2) chip.multiprocessors = shared_out ? 8 * c.kv_heads : 1;
   const AttendPlan how = attend_plan(a, chip);
   EXPECT_EQ(how.blocks > 1, shared_out);
-  EXPECT_EQ(how.teams, teams);
+  EXPECT_EQ(how.teams, c.key_dim > 128 ? std::min(teams, 2) : teams);  // there is no room for more
   std::vector<float> parts(how.parts);
   if (!shared_out) return test::run_both_ways({plan(before), plan_attend(a, chip)}, y);
   a.parts = parts.data();
