@@ -332,8 +332,8 @@ struct Cached {
     attend.heads = m.heads;
     attend.max_chunks = chunks;
     attend.after = 0.1f;
-    const size_t parts = attend_parts_bytes(attend, chip);
-    attend.parts = parts ? device<float>(parts / 4) : nullptr;
+    const size_t parts = attend_plan(attend, chip).parts;
+    attend.parts = parts ? device<float>(parts) : nullptr;
   }
   void release() {
     for (const void* p : {static_cast<const void*>(places.keys), static_cast<const void*>(places.values)})

@@ -69,6 +69,8 @@ void part(Run& run, std::integral_constant<int, 6>) {
   run.attention<PromptShape<128> >("8B later", 512, 3000, 32, 8, 128);
   run.attention<PromptShape<64> >("1B", 2048, 0, 32, 8, 64);
   run.attention<PromptShape<256> >("dim 256", 512, 100, 8, 1, 256);
+  run.attention<PromptShape<128> >("seven heads of 80", 300, 77, 7, 1, 80);
+  run.attention<PromptShape<128> >("heads of 96", 300, 77, 4, 2, 96);
 }
 #else
 #define JUNO_DECLARED(n) void part(Run& run, std::integral_constant<int, n>);

@@ -116,8 +116,7 @@ static __global__ void __launch_bounds__(256, 1) round_kernel(const __grid_const
   round_panels(a);
 }
 template <class Shape>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kThreads == 128 ? 2 : 1)
-    attend_kernel(const __grid_constant__ PromptArgs a) {
+__global__ void __launch_bounds__(Shape::kThreads, 1) attend_kernel(const __grid_constant__ PromptArgs a) {
   attend_prompt<Shape>(a);
 }
 
@@ -295,7 +294,7 @@ void Run::attention(const char* name, int tokens, int before, int heads, int kv_
   check(cudaMemset(wrong, 0, 8), "memset");
   const auto kernel = attend_kernel<Shape>;
   if (!fits(kernel, Shape::kShared, full)) return;
-  const dim3 grid(static_cast<unsigned>((tokens + per_tile - 1) / per_tile), static_cast<unsigned>(kv_heads));
+  const dim3 grid(static_cast<unsigned>(kv_heads), static_cast<unsigned>((tokens + per_tile - 1) / per_tile));
   const double us = median_us([&] { kernel<<<grid, Shape::kThreads, Shape::kShared>>>(args); }, 5);
   const int stride = std::max(1, tokens / 64);
   count_wrong_attention<<<(tokens + stride - 1) / stride, 64>>>(args, tokens, stride, wrong);

@@ -262,8 +262,8 @@ void Lowerer::operator()(const AttentionStep& s) {
     if (!how_.memory.alone) return;
     a.skip_runs = 1;
   }
-  const size_t parts = attend_parts_bytes(a, how_.chip);
-  if (parts > 0) a.parts = take<float>(parts / sizeof(float));
+  const size_t parts = attend_plan(a, how_.chip).parts;
+  if (parts > 0) a.parts = take<float>(parts);
   add(plan_attend(a, how_.chip));
   if (parts > 0) add(plan_attend_merge(a));
 }

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "backend/gpu/kernels/list.h"
+#include "backend/gpu/kernels/team_shapes.h"
 #include "quant/format_info.h"
 #include "quant/formats.h"
 
@@ -199,27 +200,38 @@ std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
 }
 
 // Attention.
-//
-size_t attend_parts_bytes(const AttendArgs& a, const Chip& chip) {
-  if (a.max_chunks <= 1 || int64_t{a.rows} * a.places.kv_heads >= 2 * chip.multiprocessors) return 0;
-  return static_cast<size_t>(a.rows) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.max_chunks) *
-         static_cast<size_t>(a.places.value_dim + 2) * sizeof(float);
+
+AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
+  constexpr int kFewChunks = 4;  // so many a block does at once
+  const int64_t tasks = int64_t{a.rows} * a.places.kv_heads, room = chip.multiprocessors;
+  AttendPlan p;
+  const bool few = a.max_chunks <= kFewChunks, alone = a.max_chunks * tasks <= 4 * room;  // a team a chunk
+  p.teams = tasks >= room ? 2 : few ? kFewChunks : alone ? 1 : 2;
+  p.teams = std::min(p.teams, a.max_chunks);
+  while (p.teams > 1 && AttendLayout(a.places, a.heads, p.teams).bytes > int64_t{chip.shared_per_block})
+    --p.teams;
+  if (!few && tasks < room) {
+    p.blocks =
+        static_cast<int>(std::min(ceil_div(4 / p.teams * room, tasks), ceil_div(a.max_chunks, p.teams)));
+    p.parts = static_cast<size_t>(a.rows) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.max_chunks) *
+              static_cast<size_t>(a.places.value_dim + 2);
+  }
+  return p;
 }
 
 Launch plan_attend(const AttendArgs& a, const Chip& chip) {
-  const int64_t others = int64_t{a.rows} * a.places.kv_heads;
-  const int64_t chunks =
-      a.parts ? std::clamp<int64_t>(ceil_div(4 * chip.multiprocessors, others), 1, a.max_chunks) : 1;
-  const int64_t shared = (4 * 64 + 64) * 4 + 64 * int64_t{a.places.value_dim} * 2;
+  const AttendPlan p = attend_plan(a, chip);
   return launch(Kernel::attend,
-                {static_cast<uint32_t>(chunks), static_cast<uint32_t>(a.places.kv_heads),
+                {static_cast<uint32_t>(p.blocks), static_cast<uint32_t>(a.places.kv_heads),
                  static_cast<uint32_t>(a.rows)},
-                256, shared, a);
+                static_cast<uint32_t>(p.teams * kTeam), AttendLayout(a.places, a.heads, p.teams).bytes, a);
 }
 
 Launch plan_attend_merge(const AttendArgs& a) {
-  return launch(Kernel::attend_merge, {static_cast<uint32_t>(a.heads), static_cast<uint32_t>(a.rows)}, 128,
-                int64_t{a.max_chunks} * 12, a);
+  return launch(Kernel::attend_merge,
+                {static_cast<uint32_t>(ceil_div(a.places.value_dim, 32)), static_cast<uint32_t>(a.heads),
+                 static_cast<uint32_t>(a.rows)},
+                kMergeSpan, kMergeShared, a);
 }
 
 }  // namespace juno::gpu

@@ -30,10 +30,14 @@ int64_t matvec_shared(int rows, int k, int block);                // bytes of a 
 std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip);  // one, where one kernel serves all parts
 bool can_gate(const MatvecArgs& a);  // Epilogue::kGated: one kernel serves the formats of parts 0 and 1
 
-// Attention of decoding rows. Bytes of AttendArgs::parts for a grid of `max_chunks` chunks, 0 where there are
-// rows enough to keep the device busy without sharing chunks out: then parts stays null and there is one
-// launch.
-size_t attend_parts_bytes(const AttendArgs& a, const Chip& chip);
+// Attention of decoding rows: how many blocks share the chunks of a row and a head of the cache, and teams
+// (kernels/team_shapes.h) a block has. With more than one block the launch needs AttendArgs::parts, so
+// many floats, and attend_merge after it; else parts stays null.
+struct AttendPlan {
+  int blocks = 1, teams = 1;
+  size_t parts = 0;
+};
+AttendPlan attend_plan(const AttendArgs& a, const Chip& chip);
 Launch plan_attend(const AttendArgs& a, const Chip& chip);
 Launch plan_attend_merge(const AttendArgs& a);  // only with parts
 

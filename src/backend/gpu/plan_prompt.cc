@@ -99,8 +99,8 @@ Choice choose(const ManyArgs& a, const Chip& chip) {
 
 template <class Shape>
 Launch prompt_launch(Kernel kernel, const PromptArgs& a) {
-  const Extent grid{ceil_div(a.rows, Shape::kRows * a.places.kv_heads / a.heads),
-                    static_cast<uint32_t>(a.places.kv_heads)};
+  const Extent grid{static_cast<uint32_t>(a.places.kv_heads),
+                    ceil_div(a.rows, Shape::kRows * a.places.kv_heads / a.heads)};
   return make_launch(static_cast<int>(kernel), grid, Shape::kThreads, Shape::kShared, a);
 }
 
@@ -145,8 +145,8 @@ Launch plan(const ManyArgs& a, const Chip& chip) {
 
 bool can_attend_prompt(const PromptArgs& a) {
   const Places& at = a.places;
-  return std::max(at.key_dim, at.value_dim) <= 256 && at.key_dim % 2 == 0 && at.value_dim % 2 == 0 &&
-         a.heads / at.kv_heads <= PromptShape<64>::kRows;
+  return std::max(at.key_dim, at.value_dim) <= 256 && at.key_dim % 8 == 0 && at.value_dim % 8 == 0 &&
+         a.heads / at.kv_heads <= PromptShape<256>::kRows;
 }
 Launch plan(const PromptArgs& a) {
   assert(can_attend_prompt(a));

@@ -26,6 +26,9 @@ const Case kCases[] = {
     {8, 1, 256, 256, 0, 130},
     {3, 3, 40, 12, 0, 33},
     {2, 1, 20, 10, 0, 0, true, false},
+    {5, 1, 80, 80},
+    {6, 2, 96, 96, 0, 0, false, true},
+    {16, 2, 32, 64},
 };
 
 // Rows of sequences that already have positions in the cache, each decoding its next one.
@@ -82,7 +85,8 @@ struct Decoding {
   }
 };
 
-Bits on_gpu(Decoding& d, bool shared_out) {
+// teams: of a block, which has all chunks unless they are shared out.
+Bits on_gpu(Decoding& d, bool shared_out, int teams) {
   const Case& c = d.c;
   const auto n = static_cast<int32_t>(d.lengths.size());
   const Tensor y = test::zeros(d.memory, n, c.heads * c.value_dim),
@@ -109,31 +113,43 @@ Bits on_gpu(Decoding& d, bool shared_out) {
   before.rows = n;
   before.heads = c.heads;
   const ops::ScoreScale scale = ops::score_scale(d.how());
-  AttendArgs a{
-      .q = turned.f32(), .y = y.f32(), .places = places, .rows = n, .heads = c.heads, .max_chunks = 8};
+  AttendArgs a{.q = turned.f32(),
+               .y = y.f32(),
+               .places = places,
+               .rows = n,
+               .heads = c.heads,
+               .max_chunks = shared_out || teams == 2 ? 20 : teams};
   a.window = c.window;
   a.capped = scale.capped;
   a.before = scale.before;
   a.after = scale.after;
-  std::vector<float> parts(static_cast<size_t>(n) * c.heads * 8 * (c.value_dim + 2));
-  if (!shared_out) return test::run_both_ways({plan(before), plan_attend(a, Chip{})}, y);
+  Chip chip;
+  if (teams == 2) chip.multiprocessors = shared_out ? 8 * c.kv_heads : 1;
+  const AttendPlan how = attend_plan(a, chip);
+  EXPECT_EQ(how.blocks > 1, shared_out);
+  EXPECT_EQ(how.teams, c.key_dim > 128 ? std::min(teams, 2) : teams);  // there is no room for more
+  std::vector<float> parts(how.parts);
+  if (!shared_out) return test::run_both_ways({plan(before), plan_attend(a, chip)}, y);
   a.parts = parts.data();
-  return test::run_both_ways({plan(before), plan_attend(a, Chip{1}), plan_attend_merge(a)}, y);
+  return test::run_both_ways({plan(before), plan_attend(a, chip), plan_attend_merge(a)}, y);
 }
 
 TEST(GpuAttention, OfDecodingRowsEqualsTheReference) {
   for (const Case& c : kCases) {
     Decoding d(c, {0, 63, 64, 5, 191, 300, 130});
     const Bits want = d.want();
-    EXPECT_EQ(on_gpu(d, false), want) << c.heads << " heads of " << c.key_dim << " in one block";
-    EXPECT_EQ(on_gpu(d, true), want) << c.heads << " heads of " << c.key_dim << " in parts";
+    for (const int teams : {1, 2, 4})
+      EXPECT_EQ(on_gpu(d, false, teams), want) << c.heads << " heads of " << c.key_dim << ", teams " << teams;
+    for (const int teams : {1, 2})
+      EXPECT_EQ(on_gpu(d, true, teams), want)
+          << c.heads << " heads of " << c.key_dim << " in parts, " << teams;
   }
 }
 
 TEST(GpuAttention, LeavesRowsThatAreNotThereAlone) {
   Decoding d(kCases[0], {70, 3});
   d.positions[1] = -1;
-  const Bits got = on_gpu(d, false);
+  const Bits got = on_gpu(d, false, 2);
   EXPECT_NE(got.front(), 0x7f7f7f7fu);
   EXPECT_EQ(got.back(), 0x7f7f7f7fu);
 }

@@ -211,8 +211,10 @@ constexpr Case kCases[] = {
     {8, 2, 128, 128, 50.0, 64},
     {7, 1, 128, 128},
     {8, 1, 256, 256, 0, 130},
-    {3, 3, 40, 12, 0, 33},
-    {2, 1, 20, 10},
+    {3, 3, 40, 16, 0, 33},
+    {5, 1, 80, 80},
+    {6, 2, 96, 96, 20.0},
+    {16, 2, 32, 64},
 };
 
 // Runs of several sequences in one batch, the rows before them in the cache already.
@@ -286,11 +288,22 @@ TEST(GpuPrompt, AttentionEqualsTheReference) {
 }
 
 TEST(GpuPrompt, AttentionOfALongRunEqualsTheReference) {
-  for (const Case& c : {Case{4, 1, 64, 64}, Case{1, 1, 128, 128, 0, 70}}) {
+  for (const Case& c : {Case{4, 1, 64, 64}, Case{1, 1, 128, 128, 0, 70}, Case{2, 1, 256, 256}}) {
     Prompts p(c, {{3, 150}});
     const Bits want = p.want();
     EXPECT_EQ(p.on_gpu(), want) << c.heads << " heads of " << c.key_dim;
   }
+}
+
+TEST(GpuPrompt, AttentionServesHeadsOfWholeRuns) {
+  const auto served = [](int key_dim, int value_dim) {
+    return can_attend_prompt(
+        {.places = {.kv_heads = 1, .key_dim = key_dim, .value_dim = value_dim}, .heads = 4});
+  };
+  EXPECT_TRUE(served(80, 64));
+  EXPECT_FALSE(served(20, 64));
+  EXPECT_FALSE(served(64, 12));
+  EXPECT_FALSE(served(264, 64));
 }
 
 TEST(GpuPrompt, AttentionLeavesRowsThatStandAlone) {

@@ -45,6 +45,10 @@ JUNO_GPU T* shared(size_t offset = 0) {
 }
 JUNO_GPU void barrier() { __syncthreads(); }
 JUNO_GPU void warp_barrier() { __syncwarp(); }
+// All `count` threads of team `team`, neighbours, whole warps; teams are less than 15.
+JUNO_GPU void team_barrier(int team, int count) {
+  asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(count) : "memory");
+}
 template <class T>
 JUNO_GPU T shuffle(T value, int from_lane) {
   return __shfl_sync(0xffffffffu, value, from_lane);

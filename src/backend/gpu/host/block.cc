@@ -154,6 +154,7 @@ void Block::begin(const Extent& at) {
   for (Warp& warp : warps_) warp = {};
   left_ = static_cast<int>(launch_.threads);
   all_ = {};
+  teams_ = {};
   dependency_ = false;
   flights_.clear();
   for (int i = 0; i < left_; ++i) {
@@ -193,6 +194,9 @@ void Block::run() {
 
 Standing& here() { return running->self().standing; }
 void meet_block(int line) { running->meet(running->all_, here().threads, line); }
+void meet_team(int team, int count, int line) {
+  running->meet(running->teams_.at(static_cast<size_t>(team)), count, line);
+}
 const std::byte* meet_warp(const void* mine, size_t bytes, int line) {
   Warp& warp = *here().warp;
   auto& box = warp.box[warp.meeting.meetings % 2];

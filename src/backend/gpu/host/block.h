@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <array>
 #include <exception>
 #include <memory>
 #include <vector>
@@ -28,6 +29,7 @@ class Block {
  private:
   friend Standing& here();
   friend void meet_block(int line);
+  friend void meet_team(int team, int count, int line);
   friend const std::byte* meet_warp(const void* mine, size_t bytes, int line);
   friend void wait_until(bool (*met)(const void* what), const void* what);
   friend void wait_dependency();
@@ -80,6 +82,7 @@ class Block {
   std::vector<Flight> flights_;
   jmp_buf back_;
   Meeting all_;
+  std::array<Meeting, 15> teams_;
   int current_ = 0, left_ = 0;
   bool dependency_ = false;  // the launches before this one are done
   std::exception_ptr failed_;

@@ -48,6 +48,7 @@ Standing& here();
 
 // `line`: where in the text, which must be the same for all lanes of a warp.
 void meet_block(int line);
+void meet_team(int team, int count, int line);
 // Leaves `bytes` of `mine` with the warp; when all lanes have, returns where those of lane 0 lie, kBox bytes
 // apart.
 const std::byte* meet_warp(const void* mine, size_t bytes, int line);

@@ -35,6 +35,9 @@ JUNO_GPU T* shared(size_t offset = 0) {
 }
 JUNO_GPU void barrier(int line = __builtin_LINE()) { host::meet_block(line); }
 JUNO_GPU void warp_barrier(int line = __builtin_LINE()) { host::meet_warp(nullptr, 0, line); }
+JUNO_GPU void team_barrier(int team, int count, int line = __builtin_LINE()) {
+  host::meet_team(team, count, line);
+}
 
 template <class T>
 JUNO_GPU T left_by(const std::byte* boxes, int lane) {

@@ -112,7 +112,7 @@ struct AttendArgs {
   const float* q = nullptr;  // [rows, heads * key_dim], dense
   float* y = nullptr;        // [rows, heads * value_dim]
   Places places;
-  float* parts = nullptr;  // [rows, heads, max_chunks, value_dim + 2]: o, then l, then n as an integer
+  float* parts = nullptr;  // o [rows, heads, max_chunks, value_dim], then l and n [rows, heads, max_chunks]
   int32_t rows = 0, heads = 0, max_chunks = 0;
   int32_t window = 0;  // 0: none
   int32_t capped = 0;

@@ -70,8 +70,8 @@
   JUNO_MATVEC_256_8_KERNELS(X)
 
 #define JUNO_ATTENTION_KERNELS(X) \
-  X(attend, AttendArgs, 256, 2)   \
-  X(attend_merge, AttendArgs, 128, 1)
+  X(attend, AttendArgs, 512, 1)   \
+  X(attend_merge, AttendArgs, 256, 1)
 
 // Many tokens: products on tensor cores and attention of prompts. F(format, elements of K in a step): a
 // format's own unit of docs/numerics.md §3 and, where that is larger, 32 for rows whose blocks are smaller.
@@ -93,12 +93,12 @@
   X(few_##format##_##unit, ManyArgs, 640, 1)
 #define JUNO_PROMPT_KERNELS(X)             \
   X(round_panels, RoundArgs, 256, 1)       \
-  X(attend_prompt_64, PromptArgs, 128, 2)  \
-  X(attend_prompt_128, PromptArgs, 128, 2) \
-  X(attend_prompt_256, PromptArgs, 256, 1) \
-  X(attend_capped_64, PromptArgs, 128, 2)  \
-  X(attend_capped_128, PromptArgs, 128, 2) \
-  X(attend_capped_256, PromptArgs, 256, 1)
+  X(attend_prompt_64, PromptArgs, 256, 1)  \
+  X(attend_prompt_128, PromptArgs, 256, 1) \
+  X(attend_prompt_256, PromptArgs, 128, 1) \
+  X(attend_capped_64, PromptArgs, 256, 1)  \
+  X(attend_capped_128, PromptArgs, 256, 1) \
+  X(attend_capped_256, PromptArgs, 128, 1)
 // In several units, so that they compile side by side.
 #define JUNO_MANY_32_KERNELS(X) \
   JUNO_MANY(X, Q8_0, 32)        \

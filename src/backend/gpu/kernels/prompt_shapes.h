@@ -60,33 +60,34 @@ using FewShape = ManyShape<4, 4, 1>;
 using WideShape = ManyShape<8, 2, 2, true>;
 using BroadShape = ManyShape<16, 2, 1>;
 
-// Attention. kDim: at least key_dim and value_dim. Query rows are pairs (position, head of the group).
-template <int kDim_, bool kCapped_ = false, int kParked_ = 1>
+// Attention. kDim: at least key_dim and value_dim. Two groups of warps take chunks in turn; a warp has 32
+// query rows, which are pairs (position, head of the group), and a thread 8 of them.
+template <int kDim_, bool kCapped_ = false>
 struct PromptShape {
   static constexpr int kDim = kDim_;
-  static constexpr bool kCapped = kCapped_;  // scores; a soft cap's text is long
-  static constexpr int kParked = kParked_;   // levels of the dots' tree that wait in shared memory: 1 or 2
-  static constexpr int kThreads = kDim > 128 ? 256 : 128;
-  static constexpr int kRows = 64;                           // query rows of a tile
-  static constexpr int kSlots = 64;                          // positions of a chunk
-  static constexpr int kPitch = 64;                          // floats of a line of rows or slots
-  static constexpr int kScoreRows = kRows / (kThreads / 8);  // rows of a thread's scores; slots are 2 times 4
+  static constexpr bool kCapped = kCapped_;          // scores; a soft cap's text is long
+  static constexpr int kWarps = kDim > 128 ? 2 : 4;  // of a group
+  static constexpr int kTeam = kWarps * 32;          // threads of a group
+  static constexpr int kThreads = 2 * kTeam;
+  static constexpr int kRows = kWarps * 32;  // query rows of a tile
+  static constexpr int kSlots = 64;          // positions of a chunk
   static constexpr int kRuns = kDim / 8;
-  static constexpr int kDepth = kRuns == 8 ? 3 : kRuns == 16 ? 4 : 5;
-  static constexpr int kValueRows = kRows / (kThreads / 16);  // patch of the outputs: rows times kDim / 16
-  static constexpr int kValueColumns = kDim / 16;
-  // With two levels parked, values stay halves and leave room for one; the other waits where weights will be.
-  static constexpr bool kHalfValues = kParked == 2;
-  // In shared memory, floats.
-  static constexpr int kQ = 0;                                                  // [kDim, rows]
-  static constexpr int kK = kQ + kDim * kPitch;                                 // [kDim, slots]
-  static constexpr int kV = kK + kDim * kPitch;                                 // [kSlots, kDim]
-  static constexpr int kLevel = kV + kSlots * kDim / (kHalfValues ? 2 : 1);     // a level of the tree
-  static constexpr int kWeights = kLevel + (kHalfValues ? kRows * kSlots : 0);  // [kSlots, kPitch], weight_at
-  static constexpr int kKeep = kWeights + kSlots * kPitch;                      // [kRows] each
-  static constexpr int kTake = kKeep + kRows;
-  static constexpr int kTotal = kTake + kRows;
-  static constexpr int kShared = (kTotal + kRows) * 4;
+  static constexpr int kColumns = kDim < 128 ? kDim : 128;  // of the values that lie in shared memory at once
+  static constexpr int kParks = kDim > 128  ? 3
+                                : kDim > 64 ? 2
+                                            : 1;  // levels of the dots' tree that wait there
+  // In shared memory, bytes.
+  static constexpr int kQ = 0;                           // floats [kRows, kDim], query_at
+  static constexpr int kStates = kQ + kRows * kDim * 4;  // RowState [kRows]
+  static constexpr int kHeads = kStates + kRows * 8;  // int32 [kRows]: row and head, -1 where there is none
+  static constexpr int kTurns = kHeads + kRows * 4;   // Arrivals [2, kWarps]
+  static constexpr int kGroups = (kTurns + 2 * kWarps * 8 + 127) / 128 * 128;
+  // Of a group.
+  static constexpr int kK = 0;                                 // halves [kSlots, kDim], key_at
+  static constexpr int kV = kK + kSlots * kDim * 2;            // floats [kSlots, kColumns]
+  static constexpr int kWeights = kV + kSlots * kColumns * 4;  // floats [kWarps, kSlots, 32], Weights
+  static constexpr int kGroupBytes = kWeights + kWarps * kSlots * 32 * 4;
+  static constexpr int kShared = kGroups + 2 * kGroupBytes;
 };
 
 }  // namespace juno::gpu

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a block of threads stands in a grid. A launch has one block a place; a pass (pass.h) has fewer, which
+// go from place to place.
+#pragma once
+#include "backend/gpu/kernels/gpu.h"
+
+namespace juno::gpu {
+
+struct Spot {
+  int x, y, z;
+  int across;  // places in x
+};
+JUNO_GPU Spot spot() { return {block_x(), block_y(), block_z(), blocks_x()}; }
+
+// The next kernel may take its place; it waits, as this one does, for all that went before.
+JUNO_GPU void begin() {
+  trigger_dependents();
+  wait_dependency();
+}
+
+JUNO_GPU int64_t element(const Spot& at) { return static_cast<int64_t>(at.x) * threads() + thread(); }
+JUNO_GPU int64_t elements_at_once(const Spot& at) { return static_cast<int64_t>(at.across) * threads(); }
+
+}  // namespace juno::gpu
