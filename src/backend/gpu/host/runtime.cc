@@ -18,12 +18,11 @@ class HostGraph final : public Graph {
 
 class HostRuntime final : public Runtime {
  public:
-  HostRuntime() {
+  explicit HostRuntime(const Chip& chip) {
     info_.name = "this processor";
     info_.driver = "fibres";
     info_.target = "host";
-    chip_.product_warps = 2;
-    chip_.multiprocessors = 4;  // few blocks: nothing runs side by side
+    chip_ = chip;
   }
   bool on_host() const override { return true; }
   ops::CardMemory memory() const override { return {}; }
@@ -77,6 +76,6 @@ class HostRuntime final : public Runtime {
 
 }  // namespace
 
-std::unique_ptr<Runtime> make_runtime() { return std::make_unique<HostRuntime>(); }
+std::unique_ptr<Runtime> make_runtime(const Chip& chip) { return std::make_unique<HostRuntime>(chip); }
 
 }  // namespace juno::gpu::host
