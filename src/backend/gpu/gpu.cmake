@@ -2,6 +2,6 @@
 file(GLOB vendors CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/host/*.cc ${CMAKE_CURRENT_LIST_DIR}/cuda/*.cc)
 target_sources(juno_backend_gpu PRIVATE ${vendors})
 # Fibres leave and enter each other's stacks by longjmp, which a fortified C library takes for an attack.
-set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/host/fibres.cc PROPERTIES
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/host/block.cc PROPERTIES
   COMPILE_OPTIONS "-U_FORTIFY_SOURCE" SKIP_PRECOMPILE_HEADERS ON)
 include(${CMAKE_CURRENT_LIST_DIR}/cuda/kernels.cmake)

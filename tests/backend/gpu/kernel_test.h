@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of single kernels share: a launch on the host in both orders of its threads, weights as the
+// What tests of single kernels share: a launch on the host in two weathers, weights as the
 // device has them.
 #pragma once
 #include <gtest/gtest.h>
+
+#include <optional>
 
 #include "backend/gpu/host/kernels.h"
 #include "backend/gpu/plan.h"
@@ -15,17 +17,17 @@ namespace juno::gpu::test {
 using ops::test::Bits;
 using ops::test::Memory;
 
-// Runs a launch that writes y with threads taking turns forwards and backwards: where the results differ
-// there is a race. Returns the bits.
+// Runs launches that write y in two weathers, each the other's opposite: where the results differ there is a
+// race. Returns the bits.
 inline Bits run_both_ways(const std::vector<Launch>& launches, const Tensor& y) {
-  const auto once = [&](host::Order order) {
+  std::optional<Bits> first;
+  for (const uint32_t weather : {0u, 7u}) {
     std::memset(y.data, 0x7f, static_cast<size_t>(y.shape.size()) * sizeof(float));
-    for (const Launch& launch : launches) host::run(launch, order);
-    return ops::test::bits_of(y);
-  };
-  const Bits forward = once(host::Order::kForward);
-  EXPECT_EQ(once(host::Order::kBackward), forward) << "the result depends on the order of threads";
-  return forward;
+    host::run(launches, host::Weather(weather));
+    if (!first) first = ops::test::bits_of(y);
+    EXPECT_EQ(ops::test::bits_of(y), *first) << "the result depends on the weather";
+  }
+  return *first;
 }
 
 // Owns device copies of weights.

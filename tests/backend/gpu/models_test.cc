@@ -6,6 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "backend/gpu/gpu_ops.h"
+#include "backend/gpu/host/runtime.h"
 #include "backend/gpu/open.h"
 #include "engine/engine_fixture.h"
 #include "engine/kv_pool.h"
@@ -64,6 +66,19 @@ TEST_P(GpuModel, HasTheBitsOfTheReferenceInChunksAndTokenByToken) { expect_same_
 TEST(GpuModels, AgreeBeyondAChunkOfAttention) { expect_same_bits("llama-untied-q8_0", 70, 24); }
 
 TEST(GpuModels, AgreeBeyondAWindow) { expect_same_bits("gemma3-q8_0", 40, 36); }
+
+// Planned for an H200, whose launches are other ones than this processor's.
+TEST(GpuModels, AgreeWithTheLaunchesOfADevice) {
+  const std::string path = engine::fixture("llama-untied-q8_0");
+  const engine::EngineOptions options{.context = 300, .chunk = 64};
+  Machine gpu = engine::machine(
+      path, options, std::make_unique<GpuOps>("gpu-host", host::make_runtime(Chip{}), Activations::kInt8));
+  Machine reference = engine::machine(path, options);
+  for (const int tokens : {5, 280}) {
+    const auto ids = engine::some_ids(tokens, static_cast<int32_t>(gpu.model->config.vocab));
+    expect_same(outcome(gpu, ids, 4), outcome(reference, ids, 4));
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Archs, GpuModel, ::testing::ValuesIn(models()), [](const auto& info) {
   std::string name = info.param;

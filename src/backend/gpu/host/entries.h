@@ -4,7 +4,7 @@
 #pragma once
 #include <span>
 
-#include "backend/gpu/host/fibres.h"
+#include "backend/gpu/host/block.h"
 #include "backend/gpu/kernels/args.h"
 #include "backend/gpu/kernels/list.h"
 

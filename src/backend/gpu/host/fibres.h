@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of GPU threads on one CPU thread: each is a fibre that runs until it has to meet others. Threads
-// that meet at different places, or some of them never, are an error and not a hang.
+// What a kernel's thread on the CPU can ask for: it is a fibre (block.h) that runs until it has to wait for
+// others. Threads that meet at different places, or some of them never, are an error and not a hang.
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "backend/gpu/kernels/words.h"
@@ -12,18 +11,27 @@
 
 namespace juno::gpu::host {
 
+// Threads that wait for one another.
+struct Meeting {
+  int arrived = 0;
+  uint32_t meetings = 0;
+};
+
 // Lanes of a warp that exchange something: two boxes in turn, so that the quick may be one meeting ahead.
 struct Warp {
   static constexpr size_t kBox = 32;
   alignas(16) std::byte box[2][kWarp][kBox];
-  int arrived = 0;
-  uint32_t meetings = 0;
+  Meeting meeting;
+  int arrived = 0, line = 0;  // where in the text its lanes meet others, this warp's or the block's
 };
 
 struct Copy {
   void* to;
   const void* from;
+  size_t bytes;
 };
+using Copies = std::vector<Copy>;
+void land(const Copies& copies);
 
 // What a running thread knows of itself.
 struct Standing {
@@ -32,23 +40,22 @@ struct Standing {
   std::byte* shared = nullptr;
   size_t shared_bytes = 0;
   Warp* warp = nullptr;
-  std::vector<std::vector<Copy>>* copies = nullptr;  // groups, the oldest first; the last is not committed
+  bool late = false;                      // copies come as late as they may, else at once
+  std::vector<Copies>* copies = nullptr;  // groups, the oldest first; the last is not committed
 };
 
 Standing& here();
 
-void meet_block();
+// `line`: where in the text, which must be the same for all lanes of a warp.
+void meet_block(int line);
 // Leaves `bytes` of `mine` with the warp; when all lanes have, returns where those of lane 0 lie, kBox bytes
 // apart.
-const std::byte* meet_warp(const void* mine, size_t bytes);
+const std::byte* meet_warp(const void* mine, size_t bytes, int line);
 // Lets the other threads go on until `met`.
 void wait_until(bool (*met)(const void* what), const void* what);
-
-// In which order threads get their turn. A kernel whose result depends on it has a race.
-enum class Order { kForward, kBackward };
-
-// Runs body(args) for each thread of each block, blocks one after another. Throws Error.
-using Body = void (*)(const void* args);
-void run_grid(Body body, const Launch& launch, Order order);
+// Until all launches before this one are done.
+void wait_dependency();
+// Copies that arrive when nothing else is left to do; then landed(what).
+void send(Copies copies, void (*landed)(void* what), void* what);
 
 }  // namespace juno::gpu::host

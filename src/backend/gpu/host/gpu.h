@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary of kernels on the CPU: threads are fibres (fibres.h), what a warp does together is a
-// meeting. See cuda/gpu.h for what each word means.
+// meeting. See cuda/gpu.h for what each word means. `line` is where a word stands in the text.
 #pragma once
 #define JUNO_GPU inline
 #define JUNO_UNROLL
@@ -33,8 +33,8 @@ JUNO_GPU T* shared(size_t offset = 0) {
   assert(offset <= host::here().shared_bytes);
   return reinterpret_cast<T*>(host::here().shared + offset);
 }
-JUNO_GPU void barrier() { host::meet_block(); }
-JUNO_GPU void warp_barrier() { host::meet_warp(nullptr, 0); }
+JUNO_GPU void barrier(int line = __builtin_LINE()) { host::meet_block(line); }
+JUNO_GPU void warp_barrier(int line = __builtin_LINE()) { host::meet_warp(nullptr, 0, line); }
 
 template <class T>
 JUNO_GPU T left_by(const std::byte* boxes, int lane) {
@@ -43,22 +43,22 @@ JUNO_GPU T left_by(const std::byte* boxes, int lane) {
   return value;
 }
 template <class T>
-JUNO_GPU T shuffle(T value, int from_lane) {
-  return left_by<T>(host::meet_warp(&value, sizeof value), from_lane % kWarp);
+JUNO_GPU T shuffle(T value, int from_lane, int line = __builtin_LINE()) {
+  return left_by<T>(host::meet_warp(&value, sizeof value, line), from_lane % kWarp);
 }
 template <class T>
-JUNO_GPU T shuffle_xor(T value, int mask) {
+JUNO_GPU T shuffle_xor(T value, int mask, int line = __builtin_LINE()) {
   const int from = lane() ^ mask;
-  return left_by<T>(host::meet_warp(&value, sizeof value), from);
+  return left_by<T>(host::meet_warp(&value, sizeof value, line), from);
 }
 template <class T>
-JUNO_GPU T warp_max(T value) {
-  const std::byte* boxes = host::meet_warp(&value, sizeof value);
+JUNO_GPU T warp_max(T value, int line = __builtin_LINE()) {
+  const std::byte* boxes = host::meet_warp(&value, sizeof value, line);
   for (int i = 0; i < kWarp; ++i) value = left_by<T>(boxes, i) > value ? left_by<T>(boxes, i) : value;
   return value;
 }
-JUNO_GPU int warp_sum(int value) {
-  const std::byte* boxes = host::meet_warp(&value, sizeof value);
+JUNO_GPU int warp_sum(int value, int line = __builtin_LINE()) {
+  const std::byte* boxes = host::meet_warp(&value, sizeof value, line);
   int sum = 0;
   for (int i = 0; i < kWarp; ++i) sum += left_by<int>(boxes, i);
   return sum;
@@ -114,17 +114,21 @@ JUNO_GPU void prefetch(const void* from, uint32_t bytes) {
   (void)from, (void)bytes;
 }
 
-// Copies arrive as late as they may, so that a wait that is missing shows.
+// Copies arrive as late as they may or at once, so that a wait that is missing shows, and a place that is
+// still in use.
 JUNO_GPU void copy_async16(void* to_shared, const void* from) {
   assert(reinterpret_cast<uintptr_t>(to_shared) % 16 == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0);
-  host::here().copies->back().push_back({to_shared, from});
+  const host::Standing& me = host::here();
+  assert(to_shared >= me.shared && static_cast<std::byte*>(to_shared) + 16 <= me.shared + me.shared_bytes);
+  if (me.late) me.copies->back().push_back({to_shared, from, 16});
+  else std::memcpy(to_shared, from, 16);
 }
 JUNO_GPU void copies_commit() { host::here().copies->emplace_back(); }
 template <int kPending>
 JUNO_GPU void copies_wait() {
   auto& groups = *host::here().copies;
   while (groups.size() > kPending + 1) {
-    for (const host::Copy& c : groups.front()) std::memcpy(c.to, c.from, 16);
+    host::land(groups.front());
     groups.erase(groups.begin());
   }
 }
@@ -133,12 +137,13 @@ JUNO_GPU void copies_wait() {
 struct MmaOperands {
   uint32_t a[4], b[2];
 };
-JUNO_GPU const std::byte* share_operands(const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+JUNO_GPU const std::byte* share_operands(const uint32_t (&a)[4], const uint32_t (&b)[2], int line) {
   const MmaOperands mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
-  return host::meet_warp(&mine, sizeof mine);
+  return host::meet_warp(&mine, sizeof mine, line);
 }
-JUNO_GPU void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  const std::byte* boxes = share_operands(a, b);
+JUNO_GPU void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                      int line = __builtin_LINE()) {
+  const std::byte* boxes = share_operands(a, b, line);
   const int row = lane() / 4, column = lane() % 4 * 2;
   for (int i = 0; i < 4; ++i) {
     for (int k = 0; k < 16; ++k) {
@@ -149,8 +154,9 @@ JUNO_GPU void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)
     }
   }
 }
-JUNO_GPU void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  const std::byte* boxes = share_operands(a, b);
+JUNO_GPU void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                     int line = __builtin_LINE()) {
+  const std::byte* boxes = share_operands(a, b, line);
   const int row = lane() / 4, column = lane() % 4 * 2;
   for (int i = 0; i < 4; ++i) {
     for (int k = 0; k < 32; k += 4) {
@@ -160,17 +166,18 @@ JUNO_GPU void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b
     }
   }
 }
-JUNO_GPU void load_matrices(uint32_t (&to)[4], const void* row_in_shared) {
-  const std::byte* boxes = host::meet_warp(&row_in_shared, sizeof row_in_shared);
+JUNO_GPU void load_matrices(uint32_t (&to)[4], const void* row_in_shared, int line = __builtin_LINE()) {
+  const std::byte* boxes = host::meet_warp(&row_in_shared, sizeof row_in_shared, line);
   for (int i = 0; i < 4; ++i) {
     const auto* row = left_by<const uint32_t*>(boxes, i * 8 + lane() / 4);
     to[i] = row[lane() % 4];
   }
-  warp_barrier();
+  warp_barrier(line);
 }
 
-// Programmatic dependent launch: kernels run one after another here.
-JUNO_GPU void wait_dependency() {}
+// Programmatic dependent launch: what stands before wait_dependency is done before earlier kernels run,
+// whether these have asked for it or not.
+JUNO_GPU void wait_dependency() { host::wait_dependency(); }
 JUNO_GPU void trigger_dependents() {}
 
 }  // namespace juno::gpu

@@ -21,12 +21,18 @@ const Entry& entry_of(int kernel) {
 
 }  // namespace
 
-void run(const Launch& launch, Order order) {
+void run(Stream& stream, const Launch& launch, const Weather& weather) {
   const Entry& entry = entry_of(launch.kernel);
   if (launch.threads > entry.threads || launch.args_size != entry.args_size)
     fail(Code::kDevice, "[backend/gpu] kernel {}: {} threads, {} bytes of arguments; it takes {} and {}",
          entry.name, launch.threads, launch.args_size, entry.threads, entry.args_size);
-  run_grid(entry.body, launch, order);
+  stream.launch(entry.body, launch, weather);
+}
+
+void run(std::span<const Launch> launches, const Weather& weather) {
+  Stream stream;
+  for (const Launch& launch : launches) run(stream, launch, weather);
+  stream.finish();
 }
 
 }  // namespace juno::gpu::host

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/gpu/host/runtime.h"
 
-#include <cstdlib>
 #include <cstring>
-#include <map>
 #include <vector>
 
 #include "backend/gpu/host/kernels.h"
+#include "backend/gpu/host/memory.h"
 
 namespace juno::gpu::host {
 namespace {
@@ -19,52 +18,48 @@ class HostGraph final : public Graph {
 
 class HostRuntime final : public Runtime {
  public:
-  HostRuntime() {
+  explicit HostRuntime(const Chip& chip) {
     info_.name = "this processor";
     info_.driver = "fibres";
     info_.target = "host";
-    chip_.product_warps = 2;
-    chip_.multiprocessors = 4;  // few blocks: nothing runs side by side
+    chip_ = chip;
   }
-  ~HostRuntime() override {
-    for (const auto& [memory, bytes] : held_) std::free(memory);
-  }
-
   bool on_host() const override { return true; }
   ops::CardMemory memory() const override { return {}; }
 
   Result<void*> allocate(size_t bytes) override {
-    const size_t size = allocation_bytes(bytes);
-    void* const memory = size < bytes ? nullptr : std::aligned_alloc(kAllocationAlign, size);
-    if (!memory)
-      return tl::unexpected(
-          Error(Code::kDevice, fmt::format("[backend/gpu] the host has no {} bytes of memory", bytes)));
-    std::memset(memory, 0, size);
-    held_.emplace(memory, size);
-    hold(size);
-    return memory;
+    return guard([&]() -> void* {
+      const size_t size = allocation_bytes(bytes);
+      void* const memory = size < bytes ? nullptr : memory_.take(size);
+      if (!memory) fail(Code::kDevice, "[backend/gpu] the host has no {} bytes of memory", bytes);
+      hold(size);
+      return memory;
+    });
   }
 
   void release(void* memory) override {
-    const auto held = held_.find(memory);
-    if (held == held_.end()) return;
-    let_go(held->second);
-    held_.erase(held);
-    std::free(memory);
+    (void)guard([&] { wait(); });  // who releases has no use for what went wrong
+    if (const size_t bytes = memory_.give_back(memory); bytes > 0) let_go(bytes);
   }
 
   void write(void* to, const void* from, size_t bytes) override {
+    wait();
     traffic_.written += bytes;
     std::memcpy(to, from, bytes);
   }
   void read(void* to, const void* from, size_t bytes) override {
+    wait();
     traffic_.read += bytes;
     std::memcpy(to, from, bytes);
   }
-  void wait() override {}
+  void wait() override {
+    stream_.finish();
+    memory_.check();
+  }
 
   void launch(const Launch& launch) override {
-    run(launch);
+    memory_.check(launch);
+    run(stream_, launch, Weather(static_cast<uint32_t>(traffic_.launches)));
     ++traffic_.launches;
   }
   std::unique_ptr<Graph> capture(std::span<const Launch> launches) override {
@@ -75,11 +70,12 @@ class HostRuntime final : public Runtime {
   }
 
  private:
-  std::map<void*, size_t> held_;
+  Memory memory_;
+  Stream stream_;
 };
 
 }  // namespace
 
-std::unique_ptr<Runtime> make_runtime() { return std::make_unique<HostRuntime>(); }
+std::unique_ptr<Runtime> make_runtime(const Chip& chip) { return std::make_unique<HostRuntime>(chip); }
 
 }  // namespace juno::gpu::host

@@ -8,6 +8,8 @@
 
 namespace juno::gpu::host {
 
-std::unique_ptr<Runtime> make_runtime();
+// With few blocks, as nothing runs side by side.
+inline constexpr Chip kChip{.multiprocessors = 4, .product_warps = 2};
+std::unique_ptr<Runtime> make_runtime(const Chip& chip = kChip);
 
 }  // namespace juno::gpu::host

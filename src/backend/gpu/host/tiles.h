@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Words of the many-token kernels on the CPU. See cuda/tiles.h for what each means.
 #pragma once
+#include <utility>
+
 #include "backend/gpu/kernels/gpu.h"
 #include "backend/gpu/kernels/prompt_shapes.h"
 
@@ -45,7 +47,7 @@ struct Arrivals {
   }
 };
 
-// ---- fetching: stretches come with the end ------------------------------------------
+// ---- fetching: stretches come with the end, or when nobody has anything else to do ------------------------
 inline constexpr int kFetchArrivals = kWarp;
 JUNO_GPU void fetch_begin(Arrivals&, int) {}
 JUNO_GPU void fetch(Arrivals&, void* to, const void* from, int bytes) {
@@ -54,9 +56,10 @@ JUNO_GPU void fetch(Arrivals&, void* to, const void* from, int bytes) {
     copy_async16(static_cast<std::byte*>(to) + i, static_cast<const std::byte*>(from) + i);
 }
 JUNO_GPU void fetch_end(Arrivals& landed) {
-  copies_commit();
-  copies_wait<0>();
-  landed.arrive();
+  if (!host::here().late) return landed.arrive();
+  host::send(
+      std::exchange(host::here().copies->back(), {}),
+      [](void* what) { static_cast<Arrivals*>(what)->arrive(); }, &landed);
 }
 
 // ---- products -------------------------------------------------------------------------------------------
@@ -71,7 +74,7 @@ JUNO_GPU void tiles_fetched() {}
 template <int kDepth, int kCount, class At>
 JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, At&& at,
                                bool fresh) {
-  const std::byte* boxes = host::meet_warp(a, sizeof a);
+  const std::byte* boxes = host::meet_warp(a, sizeof a, __LINE__);
   float rows[2][kDepth];
   for (int k = 0; k < kDepth; ++k) {
     const std::byte* box = boxes + static_cast<size_t>(lane() / 4 * 4 + k % 8 / 2) * host::Warp::kBox;

@@ -273,8 +273,9 @@ JUNO_GPU void multiply_many(const ManyArgs& a) {
   GroupSums<Shape> sums(split * Shape::kGroups, a.k / a.block);
   const int first = sums.first_block * per_block, end = sums.end_block() * per_block;
   const int first_stage = first / kPerStage;
+  // Without steps nothing is fetched: nobody would wait for it.
   const Ring<Shape> ring(a, split, thread() - split * Ring<Shape>::kThreads, first_stage,
-                         (end + kPerStage - 1) / kPerStage);
+                         first < end ? (end + kPerStage - 1) / kPerStage : first_stage);
   Fragments<F, kUnit> weights(part.weight, row);
   ring.init();
   barrier();
