@@ -7,18 +7,12 @@
 #include <utility>
 
 #include "base/fp_env.h"
-#include "base/portable.h"
 
 namespace juno::engine {
 namespace {
 
-// Looks at all of them: without a way out the loop is one of vectors.
-bool all_finite(std::span<const float> values) {
-  constexpr uint32_t kExponent = 0x7f800000;
-  int odd = 0;
-  for (float v : values) odd |= (bits_of(v) & kExponent) == kExponent;
-  return odd == 0;
-}
+// Whether no token comes any more.
+bool over(const Sequence& s) { return s.state == State::kDone || s.stopped || s.broken || s.fault; }
 
 // Whether the row's token continues its sequence.
 bool samples(const Row& row) {
@@ -87,7 +81,8 @@ Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, std::vec
     engine->cache_ = std::make_unique<PrefixCache>(*engine->pool_);
     engine->scheduler_ = std::make_unique<Scheduler>(*engine->pool_, *engine->cache_, limits);
     engine->runner_ = take(Runner::make(model, std::move(stages), *engine->pool_, limits));
-    engine->sampler_ = std::make_unique<Sampler>(engine->options_.vocab);
+    engine->picker_ = std::make_unique<Picker>(*engine->runner_, engine->options_.vocab, limits.rows());
+    engine->choices_.resize(static_cast<size_t>(limits.rows()));
     return engine;
   });
 }
@@ -217,52 +212,80 @@ Result<void> Engine::run(std::span<const Piece> pieces, bool hidden) {
   best_ = {};
   if (!hidden && std::ranges::any_of(runner_->rows(), needs_only_the_best))
     best_ = runner_->greedy(options_.vocab);
-  for (size_t i = 0; i < runner_->rows().size(); ++i) receive(static_cast<int>(i));
+  const int rows = static_cast<int>(runner_->rows().size());
+  if (!hidden) {
+    for (int i = 0; i < rows; ++i) prepare(i);
+    picker_->pick(std::span(choices_).first(static_cast<size_t>(rows)));
+  }
+  for (int i = 0; i < rows; ++i) receive(i);
   return {};
+}
+
+// What is picked from the row depends on this, and nothing on what its company does meanwhile. Nothing is
+// picked yet behind a guess, which may be wrong.
+void Engine::prepare(int index) {
+  const Row& row = runner_->rows()[static_cast<size_t>(index)];
+  Sequence& s = *row.piece.sequence;
+  Choice& c = choices_[static_cast<size_t>(index)];
+  c.sampling = nullptr;
+  if (over(s) || !samples(row) || (!best_.empty() && needs_only_the_best(row))) return;
+  const Request& r = s.request;
+  c.row = index;
+  c.sampling = &r.sampling;
+  c.history = s.tokens;
+  c.allowed = {.ends = r.stop_ids, .may_end = !bans_ends(s)};
+  c.mask.clear();
+  c.fault.reset();
+  if (!r.grammar) return;
+  const Result<void> followed = guard([&] {
+    const grammar::Mask& mask = r.grammar->mask();
+    c.mask = mask.bits;
+    c.allowed.may_end = c.allowed.may_end && r.grammar->may_end();
+    if (!mask.any && !r.grammar->may_end())
+      fail(Code::kBadData,
+           "[engine] the grammar cannot be followed: no token of this vocabulary continues it");
+  });
+  if (!followed) c.fault = followed.error();
 }
 
 // A row of logits to whom it belongs: the one who asked for the position, the sampler, or both.
 void Engine::receive(int index) {
   const Row& row = runner_->rows()[static_cast<size_t>(index)];
   Sequence& s = *row.piece.sequence;
-  if (s.state == State::kDone || s.stopped || s.broken || s.fault) return;
-  if (!s.request.on_hidden && !samples(row) && !wants_logits(row)) return;
+  if (over(s)) return;
+  if (s.request.on_hidden || wants_logits(row)) {
+    const std::span<const float> values = runner_->values(index);
+    if (!all_finite(values)) {
+      s.broken = true;
+      return;
+    }
+    if (s.request.on_hidden) {  // once, also of what is computed anew after a preemption
+      if (row.position < s.next_hidden) return;
+      s.next_hidden = row.position + 1;
+      return s.request.on_hidden(row.position, values);
+    }
+    s.request.on_logits(row.position, values);
+  }
+  if (s.state == State::kDone || !samples(row)) return;
   if (!best_.empty() && needs_only_the_best(row))
     return accept(s, row, {.id = best_[static_cast<size_t>(index)]});
-  const std::span<const float> logits = runner_->values(index);
-  if (!all_finite(logits)) {
-    s.broken = true;
-    return;
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  if (!choice.sampling) {  // the guess before it is right
+    prepare(index);
+    picker_->pick({&choice, 1});
   }
-  if (s.request.on_hidden) {  // once, also of what is computed anew after a preemption
-    if (row.position < s.next_hidden) return;
-    s.next_hidden = row.position + 1;
-    return s.request.on_hidden(row.position, logits);
-  }
-  if (wants_logits(row)) s.request.on_logits(row.position, logits);
-  if (s.state == State::kDone || !samples(row)) return;
-  const Result<Pick> picked = guard([&] { return pick(s, row, logits); });
-  if (picked) accept(s, row, *picked);
-  else s.fault = picked.error();
+  take_pick(s, row, choice);
 }
 
 // Fails when no token is allowed: never a free choice instead.
-Pick Engine::pick(Sequence& s, const Row& row, std::span<const float> logits) {
-  const Request& r = s.request;
-  Allowed allowed{.ends = r.stop_ids, .may_end = !bans_ends(s)};
-  if (r.grammar) {
-    const grammar::Mask& mask = r.grammar->mask();
-    allowed.mask = mask.bits;
-    allowed.may_end = allowed.may_end && r.grammar->may_end();
-    if (!mask.any && !r.grammar->may_end())
-      fail(Code::kBadData,
-           "[engine] the grammar cannot be followed: no token of this vocabulary continues it");
-  }
-  const Pick pick = sampler_->pick(r.sampling, logits, s.tokens, row.position + 1, allowed);
-  if (pick.id < 0)
-    fail(Code::kUsage, "[engine] every token is excluded{} by logit_bias, min_tokens or ignore_end",
-         r.grammar ? " by the grammar," : "");
-  return pick;
+void Engine::take_pick(Sequence& s, const Row& row, Choice& choice) {
+  if (!choice.finite) s.broken = true;
+  else if (choice.fault) s.fault = std::move(choice.fault);
+  else if (choice.pick.id < 0)
+    s.fault = Error(Code::kUsage,
+                    fmt::format("[engine] every token is excluded{} by logit_bias, min_tokens or ignore_end",
+                                s.request.grammar ? " by the grammar," : ""));
+  else accept(s, row, choice.pick);
 }
 
 void Engine::accept(Sequence& s, const Row& row, const Pick& pick) {
@@ -359,6 +382,7 @@ Result<void> Engine::set_chunk(int chunk, int outputs) {
     outputs = std::max(outputs, options_.limits().outputs);
     take(runner_->reserve(chunk, outputs));
     scheduler_->set_limits(chunk, outputs);
+    choices_.resize(std::max(choices_.size(), static_cast<size_t>(outputs)));
   });
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many sequences, one step at a time: the Scheduler decides, the Runner executes, the KvPool accounts, the
-// PrefixCache remembers, the Sampler picks.
+// PrefixCache remembers, the Picker has the Sampler pick.
 #pragma once
 #include <memory>
 
+#include "engine/picker.h"
 #include "engine/runner.h"
-#include "engine/sampler.h"
 #include "engine/speculation.h"
 
 namespace juno::engine {
@@ -86,6 +86,7 @@ class Engine {
 
   Counters counters() const;
   const KvPool& pool() const { return *pool_; }
+  const Picker& picker() const { return *picker_; }
   // Each page is free, or held by whom the pool counts. An error is a defect of this program.
   Result<void> check() const;
   // The same, and nothing runs or waits: pages are free or the cache's.
@@ -98,8 +99,9 @@ class Engine {
   Result<void> speculate(std::span<Piece> pieces);
   void advance(const Piece& piece);
   Result<void> run(std::span<const Piece> pieces, bool hidden);
+  void prepare(int row);
   void receive(int row);
-  Pick pick(Sequence& s, const Row& row, std::span<const float> logits);
+  void take_pick(Sequence& s, const Row& row, Choice& choice);
   void accept(Sequence& s, const Row& row, const Pick& pick);
   void check_guess(Sequence& s, int32_t id);
   void follow(Sequence& s, Guide& guide);
@@ -114,12 +116,13 @@ class Engine {
   std::unique_ptr<PrefixCache> cache_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Runner> runner_;
-  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<Picker> picker_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::optional<Draft> draft_;
   std::vector<Sequence*> drafting_;  // of the step
   std::vector<Piece> pieces_;        // of the step that give logits, or of those that give hidden states
   std::span<const int32_t> best_;    // of the step's rows, where the backend found them
+  std::vector<Choice> choices_;      // of the step's rows, where it did not
   SequenceId last_id_ = 0;
   Counters ended_;  // tokens of the sequences that have ended
 };

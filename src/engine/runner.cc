@@ -161,11 +161,16 @@ ops::Batch Runner::batch(size_t stage) {
 }
 
 std::span<const float> Runner::values(int row) {
+  const auto wanted = std::span(values_).first(static_cast<size_t>(result_.cols()));
+  read(row, wanted);
+  return wanted;
+}
+
+void Runner::read(int row, std::span<float> to) const {
   Tensor one = result_;
   one.shape.rows = 1;
   one.data = static_cast<float*>(result_.data) + row * result_.cols();
-  stages_.back().ops->device().read(values_.data(), one);
-  return std::span(values_).first(static_cast<size_t>(result_.cols()));
+  stages_.back().ops->device().read(to.data(), one);
 }
 
 std::span<const int32_t> Runner::greedy(int32_t vocab) {

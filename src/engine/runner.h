@@ -39,6 +39,11 @@ class Runner {
   // Of rows()[row]: [vocab], or [dim] if hidden. Valid until the next call of any member.
   std::span<const float> values(int row);
 
+  // A row of logits, as long as row_size(); on any thread of pool(), the backend's, if it has one.
+  void read(int row, std::span<float> to) const;
+  size_t row_size() const { return static_cast<size_t>(model_.config.vocab); }
+  ThreadPool* pool() const { return stages_.back().ops->pool(); }
+
   // The greedy choice among the first `vocab` tokens for each of rows(); empty where the backend leaves it to
   // whoever reads the logits. Valid like logits().
   std::span<const int32_t> greedy(int32_t vocab);

@@ -14,6 +14,10 @@
 #include "base/recorder.h"
 #include "ops/ops.h"
 
+namespace juno {
+class ThreadPool;
+}
+
 namespace juno::ops {
 
 enum class Activations : uint8_t { kInt8, kInt8x2 };  // profiles of docs/numerics.md §2
@@ -43,6 +47,9 @@ class Executor : public Ops {
   virtual std::string_view backend() const = 0;  // as in the list of backends: "cpu"
   virtual std::string_view isa() const = 0;      // the instruction set that runs: "avx2"
   virtual int threads() const { return 1; }
+  // The threads of a backend whose results lie in host memory; between two passes they are the caller's, and
+  // each may read() from the device.
+  virtual ThreadPool* pool() { return nullptr; }
   Activations activations() const { return activations_; }
   Device& device() final { return *device_; }
   Recorder& recorder() { return recorder_; }

@@ -100,5 +100,36 @@ TEST(ThreadPool, ThreadsRunInOurFloatingPointMode) {
   EXPECT_EQ(ours, 1);
 }
 
+// On every processor but the first somebody spins, who gets it for whole time slices.
+TEST(ThreadPool, AThreadWithoutItsProcessorFinishesOnTheCallers) {
+  using Clock = std::chrono::steady_clock;
+  const std::vector<int> processors = allowed_processors();
+  const int n = static_cast<int>(processors.size());
+  if (n < 2) GTEST_SKIP() << "needs two processors";
+  std::atomic<bool> over = false;
+  std::vector<std::thread> neighbours;
+  for (int i = 1; i < n; ++i)
+    neighbours.emplace_back([&, i] {
+      PinnedThread().pin(processors[static_cast<size_t>(i)]);
+      while (!over) {
+      }
+    });
+  ThreadPool pool(n, n);
+  const auto until = Clock::now() + std::chrono::seconds(30);
+  std::atomic<int64_t> done = 0;
+  int64_t loops = 0;
+  for (; pool.lent() == 0 && Clock::now() < until; ++loops)
+    pool.parallel_for(4 * n, [&](int, int) {
+      const auto end = Clock::now() + std::chrono::microseconds(100);
+      while (Clock::now() < end) {
+      }
+      ++done;
+    });
+  over = true;
+  for (std::thread& neighbour : neighbours) neighbour.join();
+  EXPECT_GT(pool.lent(), 0) << "in " << loops << " loops";
+  EXPECT_EQ(done, 4 * n * loops);
+}
+
 }  // namespace
 }  // namespace juno

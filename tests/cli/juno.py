@@ -72,19 +72,31 @@ class Terminal:
         return seen
 
     def leave(self):
-        """Ctrl-D at the prompt. It must not come while lines are read by the terminal itself: there it is no key."""
-        self.quiet(0.3)
-        self.send(b"\x04")
-        assert self.status() == 0
+        """Ctrl-D at the prompt, until it is heard: while lines are read by the terminal itself it is no key."""
+        for _ in range(30):
+            self.quiet(0.3)
+            self.send(b"\x04")
+            status = self.ended(2)
+            if status is not None:
+                break
+        assert (self.status(0) if status is None else status) == 0
 
-    def status(self, timeout=10):
-        """The exit status, -signal after one."""
+    def ended(self, timeout):
+        """The exit status, -signal after one; None while it runs."""
         until = time.monotonic() + timeout
-        while time.monotonic() < until:
+        while True:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 return os.waitstatus_to_exitcode(status)
+            if time.monotonic() >= until:
+                return None
             self.read(0.05)
+
+    def status(self, timeout=60):
+        """The exit status."""
+        status = self.ended(timeout)
+        if status is not None:
+            return status
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         raise AssertionError(f"still running; last seen {self.seen[-500:]!r}")

@@ -142,11 +142,12 @@ def test_errors(server):
 
 
 def test_cancel(server):
+    before = server.metric("juno_requests_total", outcome="cancelled")
     long = {"max_tokens": 900, "extra_body": {"ignore_eos": True}}
     stream = client(server).chat.completions.create(model=MODEL, messages=RIVERS, stream=True, **long)
     next(iter(stream))
     stream.close()
-    assert idle(server)
+    server.cancelled(before + 1)
     with client(server).responses.create(model=MODEL, input="Count for ever.", stream=True, max_output_tokens=900) as events:
         next(iter(events))
     assert idle(server)

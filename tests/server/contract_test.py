@@ -167,7 +167,7 @@ def test_every_promised_header_and_figure_is_there():
         server.request("POST", "/v1/chat/completions", chat(user="ada", safety_identifier="eve"))
         hashes = ",".join(hashlib.sha256(name).hexdigest()[:32] for name in (b"ada", b"eve"))
         until(lambda: f" user={hashes}" in server.logged(), "both stand in the log, hashed")
-        first = open_chat(server, **ENDLESS)
+        first = open_chat(server, n=16, **ENDLESS)
         read_tokens(first, 1)
         second = open_chat(server, **ENDLESS)
         until(lambda: server.metric("juno_requests_waiting") == 1, "one waits")

@@ -261,7 +261,7 @@ def test_C29_errors_before_and_inside_a_stream():
 
         def read():
             with server.socket() as s:
-                body = json.dumps(chat(stream=True, ignore_eos=True, max_completion_tokens=900)).encode()
+                body = json.dumps(chat(stream=True, n=4, ignore_eos=True, max_completion_tokens=900)).encode()
                 s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                           b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
                 first = s.recv(65536)

@@ -13,6 +13,9 @@
 
 namespace juno::server::test {
 
+// Far more than what is waited for takes, also on a machine that is busy.
+constexpr double kLong = 60;
+
 class RawClient {
  public:
   explicit RawClient(uint16_t port, int receive_buffer = 0) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -40,7 +43,7 @@ class RawClient {
 
   // Reads until `text` has come (and returns all up to its end), the connection is closed or the time is
   // over.
-  std::string read_until(std::string_view text, double seconds = 5) {
+  std::string read_until(std::string_view text, double seconds = kLong) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     for (;;) {
       const size_t at = text.empty() ? seen_.npos : seen_.find(text);
@@ -58,9 +61,9 @@ class RawClient {
       else seen_.append(buffer, static_cast<size_t>(n));
     }
   }
-  std::string read_all(double seconds = 5) { return read_until("", seconds); }
+  std::string read_all(double seconds = kLong) { return read_until("", seconds); }
   // The head of a reply, and its body by Content-Length.
-  std::string read_reply(double seconds = 5) {
+  std::string read_reply(double seconds = kLong) {
     std::string reply = read_until("\r\n\r\n", seconds);
     const size_t at = reply.find("Content-Length: ");
     if (at == reply.npos) return reply;

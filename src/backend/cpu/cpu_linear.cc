@@ -63,13 +63,11 @@ size_t tensor_bytes(int64_t rows, int64_t cols) {
 
 }  // namespace
 
-// Kernels do the work of kPieceRows for a piece of fewer.
+// Kernels do the work of kPieceRows or kPairRows for a piece of fewer.
 int64_t CpuOps::Stage::piece(const Job& job, int threads) const {
   const Product& p = job.product;
   const int64_t pieces = int64_t{threads} * kPiecesPerThread;
-  if (p.many())
-    return std::min<int64_t>(kItemRows,
-                             ((p.outputs + pieces - 1) / pieces + kPieceRows - 1) / kPieceRows * kPieceRows);
+  if (p.many()) return std::clamp<int64_t>(p.outputs / pieces / kPairRows * kPairRows, kPairRows, kItemRows);
   const int64_t bytes = std::clamp(weight_bytes / pieces, kPieceBytes, kLargestPiece);
   return std::max<int64_t>(bytes / (p.row_bytes * together) / kPieceRows * kPieceRows, kPieceRows);
 }

@@ -35,6 +35,7 @@ class CpuOps final : public ops::Executor {
   std::string_view backend() const override { return "cpu"; }
   std::string_view isa() const override { return kernels_.name; }
   int threads() const override { return pool_->threads(); }
+  ThreadPool* pool() override { return pool_.get(); }
   Tensor run(const ops::Batch& batch, const std::function<Tensor()>& forward) override;
 
  protected:

@@ -12,6 +12,7 @@ namespace juno::cpu {
 inline constexpr int kLanes = 16;      // tokens side by side in a tile
 inline constexpr int kItemRows = 64;   // weight rows unpacked at a time, at most
 inline constexpr int kPieceRows = 16;  // rows that belong together: a piece of fewer does the work of so many
+inline constexpr int kPairRows = 32;   // the same for many tokens, which meet two panels at a time
 inline constexpr int kItemTokens = 256;  // rows of activations that meet unpacked weights at a time, at most
 inline constexpr int kAttendRows = 16;   // query rows that share a converted chunk of the cache
 

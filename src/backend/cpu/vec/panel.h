@@ -195,16 +195,16 @@ JUNO_BOTH void multiply_item(const Product& p, const PanelItem& item) {
   }
 }
 
-// y of both planes, and the bias, added.
+// y of both planes, and the bias, added. A token's panels one after the other, for tokens' rows lie in pages
+// of their own.
 JUNO_BOTH void store_item(const Product& p, const PanelItem& item) {
-  for (int i = 0; i < item.panels; ++i) {
-    const PanelRows& rows = item.rows[i];
-    for (int t = 0; t < item.count; t += p.planes) {
+  for (int t = 0; t < item.count; t += p.planes) {
+    float* const y = p.y + (item.first + t) / p.planes * p.outputs;
+    for (int i = 0; i < item.panels; ++i) {
+      const PanelRows& rows = item.rows[i];
       float* sums = item.sums + (static_cast<int64_t>(i) * item.count + t) * kLevels * kPanelRows;
-      Floats y = wide_load(sums);
-      if (p.planes == 2) y = wide_add(y, wide_load(sums + kLevels * kPanelRows));
-      wide_store(sums, y);
-      float* to = p.y + (item.first + t) / p.planes * p.outputs + rows.output;
+      if (p.planes == 2) wide_store(sums, wide_add(wide_load(sums), wide_load(sums + kLevels * kPanelRows)));
+      float* const to = y + rows.output;
       if (p.bias)
         for (int r = 0; r < rows.rows; ++r) to[r] = sums[rows.skip + r] + p.bias[rows.output + r];
       else store_panel(to, sums, rows.skip, rows.rows);
