@@ -24,6 +24,8 @@ struct BenchOptions {
 // {juno_bench: 1, date, versions, machine: {cpu, isa, threads, load_average, limits}, settings,
 //  models: [{name, …, sha256, load, peak_memory, tests: [{test, tokens, depth, batch, tokens_per_second,
 //  weight_bytes_per_second, bandwidth_share, multiply_add_share, …}], skipped: [{test, depth, batch, why}]}]}
+// A decode on a GPU also has device_seconds_per_step, what the device alone takes for the last step, and
+// host_seconds_per_step, what is left of a step without it.
 // A context of 0 is the model's own. Errors are those of Session::open().
 Result<nlohmann::ordered_json> bench(std::span<const SessionOptions> models, const BenchOptions& how);
 

@@ -95,6 +95,7 @@ class ModelBench {
 
  private:
   static constexpr int64_t kSmallest = 63;
+  static constexpr int kRepeats = 16;  // of the last step, for the device alone
 
   std::vector<Test> tests_at(int64_t depth) const {
     std::vector<Test> tests;
@@ -190,6 +191,8 @@ class ModelBench {
     const double passes = series(rates)["median"].get<double>() / tokens;  // a second
     const auto forwards = static_cast<double>(t.batch * (t.prompt - 1 + t.decode));
     const auto heads = static_cast<double>(t.batch * t.decode);
+    double device = 0;
+    for (const model::Stage& s : parts_->stages) device += s.ops->device_seconds(kRepeats);
     tests_.push_back({{"test", t.name},
                       {"tokens", t.tokens()},
                       {"depth", t.depth},
@@ -199,6 +202,10 @@ class ModelBench {
                       {"weight_bytes_per_second", static_cast<double>(last.weight_bytes) * passes},
                       {"multiply_adds_per_second", (forwards * work_.layers + heads * work_.head) * passes},
                       {"sampled", fmt::format("{:016x}", last.sampled)}});
+    if (t.decode > 1 && device > 0) {
+      const double step = series(seconds)["median"].get<double>() / static_cast<double>(t.decode);
+      tests_.back().update({{"device_seconds_per_step", device}, {"host_seconds_per_step", step - device}});
+    }
     how_.log.info("[api] {} of {} at depth {}, batch {}: {:.1f} tokens/s", t.name, t.tokens(), t.depth,
                   t.batch, tokens * passes);
   }

@@ -32,13 +32,6 @@ bool bans_ends(const Sequence& s) {
   return s.request.ignore_end || s.finish.new_tokens < s.request.min_tokens;
 }
 
-// Whether all that is wanted of a row's logits is where the greatest of them stands.
-bool needs_only_the_best(const Row& row) {
-  const Sequence& s = *row.piece.sequence;
-  return samples(row) && !wants_logits(row) && plain_greedy(s.request.sampling) && !s.request.grammar &&
-         !bans_ends(s);
-}
-
 bool ends(const Sequence& s, int32_t id) {
   return std::ranges::find(s.request.stop_ids, id) != s.request.stop_ids.end();
 }
@@ -80,7 +73,8 @@ Result<std::unique_ptr<Engine>> Engine::make(const model::Model& model, std::vec
     if (options.draft) engine->draft_.emplace(*options.draft);
     engine->cache_ = std::make_unique<PrefixCache>(*engine->pool_);
     engine->scheduler_ = std::make_unique<Scheduler>(*engine->pool_, *engine->cache_, limits);
-    engine->runner_ = take(Runner::make(model, std::move(stages), *engine->pool_, limits));
+    engine->runner_ =
+        take(Runner::make(model, std::move(stages), *engine->pool_, limits, engine->options_.vocab));
     engine->picker_ = std::make_unique<Picker>(*engine->runner_, engine->options_.vocab, limits.rows());
     engine->choices_.resize(static_cast<size_t>(limits.rows()));
     return engine;
@@ -209,9 +203,6 @@ Result<void> Engine::run(std::span<const Piece> pieces, bool hidden) {
   if (pieces.empty()) return {};
   if (Result<void> ran = runner_->run(pieces, hidden); !ran) return ran;
   for (const Piece& piece : pieces) advance(piece);
-  best_ = {};
-  if (!hidden && std::ranges::any_of(runner_->rows(), needs_only_the_best))
-    best_ = runner_->greedy(options_.vocab);
   const int rows = static_cast<int>(runner_->rows().size());
   if (!hidden) {
     for (int i = 0; i < rows; ++i) prepare(i);
@@ -228,10 +219,12 @@ void Engine::prepare(int index) {
   Sequence& s = *row.piece.sequence;
   Choice& c = choices_[static_cast<size_t>(index)];
   c.sampling = nullptr;
-  if (over(s) || !samples(row) || (!best_.empty() && needs_only_the_best(row))) return;
+  if (over(s) || !samples(row)) return;
   const Request& r = s.request;
   c.row = index;
   c.sampling = &r.sampling;
+  c.greatest = runner_->greatest(index);
+  c.whole = row.whole;
   c.history = s.tokens;
   c.allowed = {.ends = r.stop_ids, .may_end = !bans_ends(s)};
   c.mask.clear();
@@ -267,8 +260,6 @@ void Engine::receive(int index) {
     s.request.on_logits(row.position, values);
   }
   if (s.state == State::kDone || !samples(row)) return;
-  if (!best_.empty() && needs_only_the_best(row))
-    return accept(s, row, {.id = best_[static_cast<size_t>(index)]});
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (!choice.sampling) {  // the guess before it is right
     prepare(index);
@@ -279,6 +270,7 @@ void Engine::receive(int index) {
 
 // Fails when no token is allowed: never a free choice instead.
 void Engine::take_pick(Sequence& s, const Row& row, Choice& choice) {
+  if (!wants_logits(row)) runner_->took_whole(choice.whole);
   if (!choice.finite) s.broken = true;
   else if (choice.fault) s.fault = std::move(choice.fault);
   else if (choice.pick.id < 0)

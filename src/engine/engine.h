@@ -121,8 +121,7 @@ class Engine {
   std::optional<Draft> draft_;
   std::vector<Sequence*> drafting_;  // of the step
   std::vector<Piece> pieces_;        // of the step that give logits, or of those that give hidden states
-  std::span<const int32_t> best_;    // of the step's rows, where the backend found them
-  std::vector<Choice> choices_;      // of the step's rows, where it did not
+  std::vector<Choice> choices_;      // of the step's rows
   SequenceId last_id_ = 0;
   Counters ended_;  // tokens of the sequences that have ended
 };

@@ -40,10 +40,20 @@ void Picker::pick(std::span<Choice> choices) {
 }
 
 void Picker::pick(Choice& c, Desk& desk) const {
+  c.allowed.mask = c.mask;
+  if (!c.greatest.empty()) {
+    c.finite = true;
+    if (c.fault) return;
+    const auto pick = desk.sampler.pick(*c.sampling, c.greatest, c.history, std::ssize(c.history), c.allowed);
+    if (pick) {
+      c.pick = *pick;
+      return;
+    }
+    c.whole = "too few of the greatest";
+  }
   runner_.read(c.row, desk.logits);
   c.finite = all_finite(desk.logits);
   if (!c.finite || c.fault) return;
-  c.allowed.mask = c.mask;
   c.pick = desk.sampler.pick(*c.sampling, desk.logits, c.history, std::ssize(c.history), c.allowed);
   if (!c.pick.score) return;
   std::ranges::copy(c.pick.score->top, c.top.begin());  // from the sampler, which goes on to another row

@@ -21,11 +21,13 @@ struct Choice {
   const SamplingParams* sampling = nullptr;
   std::span<const int32_t> history;
   Allowed allowed;
+  std::span<const ops::TopLogit> greatest;  // logits of the row, where the backend found them
   std::vector<uint64_t> mask;  // the grammar's, copied: there it is overwritten by the next one's
   std::optional<Error> fault;  // no token can be picked
 
   // What came of it.
-  bool finite = false;  // the logits; otherwise nothing is picked
+  std::string_view whole;  // why it took the whole row though the backend finds the greatest logits
+  bool finite = false;     // the logits; otherwise nothing is picked
   Pick pick;
   std::array<Scored, SamplingParams::kMostTop> top;  // what pick.score shows
 };

@@ -40,9 +40,9 @@ auto pass(const model::Model& model, const model::Stage& stage) {
 }  // namespace
 
 Result<std::unique_ptr<Runner>> Runner::make(const model::Model& model, std::vector<model::Stage> stages,
-                                             KvPool& pool, const Limits& limits) {
+                                             KvPool& pool, const Limits& limits, int32_t vocab) {
   return guard([&] {
-    std::unique_ptr<Runner> runner(new Runner(model, std::move(stages), pool));
+    std::unique_ptr<Runner> runner(new Runner(model, std::move(stages), pool, vocab));
     runner->runs_.reserve(static_cast<size_t>(limits.sequences));
     runner->values_.resize(static_cast<size_t>(std::max<int64_t>(model.config.vocab, model.config.dim)));
     take(runner->reserve(limits.tokens, limits.rows()));
@@ -63,7 +63,8 @@ Result<void> Runner::reserve(int tokens, int outputs) {
     for (auto* list : {&tokens_, &positions_, &outputs_}) list->reserve(room);
     joined_.reserve(3 * room);
     rows_.reserve(room);
-    best_.reserve(room);
+    counts_.reserve(room);
+    greatest_.reserve(static_cast<size_t>(outputs) * static_cast<size_t>(stages_.back().ops->most_top()));
     if (stages_.size() > 1) x_.resize(std::max(x_.size(), room * static_cast<size_t>(model_.config.dim)));
     if (Result<void> planned = plan(tokens, outputs); !planned) {
       if (max_tokens_ > 0) take(plan(max_tokens_, max_outputs_));  // as before
@@ -121,6 +122,9 @@ void Runner::fill(std::span<const Piece> pieces, bool hidden) {
   outputs_.clear();
   rows_.clear();
   runs_.clear();
+  counts_.clear();
+  greatest_.clear();
+  has_greatest_ = false;
   for (const Piece& piece : pieces) {
     Sequence& s = *piece.sequence;
     runs_.push_back({.first_row = static_cast<int32_t>(tokens_.size()),
@@ -131,11 +135,30 @@ void Runner::fill(std::span<const Piece> pieces, bool hidden) {
       if (hidden || wants(s, p)) {
         outputs_.push_back(static_cast<int32_t>(tokens_.size()));
         rows_.push_back({piece, p});
+        if (!hidden) ask(rows_.back());
       }
       tokens_.push_back(s.at(p));
       positions_.push_back(static_cast<int32_t>(p));
     }
   }
+}
+
+// For as many of a row's greatest logits as may decide its token.
+void Runner::ask(Row& row) {
+  const Sequence& s = *row.piece.sequence;
+  const Request& r = s.request;
+  const int64_t most = std::min(stages_.back().ops->most_top(), vocab_);
+  const bool newest = row.position + 1 >= std::ssize(s.tokens);
+  Need of;
+  if (most > 0 && newest && !(r.on_logits && r.every_logits)) {
+    const int64_t ends = r.ignore_end || r.min_tokens > 0 ? std::ssize(r.stop_ids) : 0;
+    of = need(r.sampling, r.grammar ? most : ends, most);
+  }
+  row.whole = of.all;
+  row.first = static_cast<int32_t>(greatest_.size());
+  row.count = static_cast<int32_t>(of.greatest);
+  counts_.push_back(row.count);
+  greatest_.resize(greatest_.size() + static_cast<size_t>(row.count));
 }
 
 // What was filled in, as one stage sees it: on its device the three arrays lie one after another, so that one
@@ -152,10 +175,13 @@ ops::Batch Runner::batch(size_t stage) {
   const Tensor tokens = place(tokens_), positions = place(positions_), outputs = place(outputs_);
   const Tensor all{at, DType::kI32, {.rows = 1, .cols = static_cast<int64_t>(joined_.size())}};
   stages_[stage].ops->device().write(all, joined_.data());
+  const bool choosing = stage + 1 == stages_.size() && !greatest_.empty();
   return {.tokens = tokens,
           .positions = positions,
           .outputs = outputs,
           .hidden = hidden_,
+          .top = choosing ? std::span<const int32_t>(counts_) : std::span<const int32_t>(),
+          .vocab = vocab_,
           .runs = runs_,
           .layers = pool_.layers()};
 }
@@ -173,10 +199,19 @@ void Runner::read(int row, std::span<float> to) const {
   stages_.back().ops->device().read(to.data(), one);
 }
 
-std::span<const int32_t> Runner::greedy(int32_t vocab) {
-  best_.resize(rows_.size());
-  if (!stages_.back().ops->greedy(result_, vocab, best_)) best_.clear();
-  return best_;
+std::span<const ops::TopLogit> Runner::greatest(int row) {
+  const Row& r = rows_[static_cast<size_t>(row)];
+  if (r.count == 0) return {};
+  if (!has_greatest_) stages_.back().ops->top_logits(greatest_);
+  has_greatest_ = true;
+  const auto of = std::span(greatest_).subspan(static_cast<size_t>(r.first), static_cast<size_t>(r.count));
+  return of[0].id < 0 ? std::span<ops::TopLogit>() : of;
+}
+
+void Runner::took_whole(std::string_view why) {
+  if (why.empty()) return;
+  stages_.back().ops->recorder().declined(
+      {.op = "sample", .type = "f32", .stage = "logits", .reason = why, .shape = {1, vocab_}});
 }
 
 Error Runner::explain(const Piece& piece) {

@@ -16,13 +16,16 @@ namespace juno::engine {
 struct Row {
   Piece piece;
   int64_t position = 0;
+  int32_t first = 0, count = 0;  // among the greatest logits of all rows
+  std::string_view whole;        // why a pick takes the whole row where it could have those
 };
 
 class Runner {
  public:
-  // `limits` bounds tokens and sequences of a step. Model, executors and pool outlive the runner.
+  // `limits` bounds tokens and sequences of a step, the first `vocab` logits are those of tokens. Model,
+  // executors and pool outlive the runner.
   static Result<std::unique_ptr<Runner>> make(const model::Model& model, std::vector<model::Stage> stages,
-                                              KvPool& pool, const Limits& limits);
+                                              KvPool& pool, const Limits& limits, int32_t vocab);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -44,9 +47,12 @@ class Runner {
   size_t row_size() const { return static_cast<size_t>(model_.config.vocab); }
   ThreadPool* pool() const { return stages_.back().ops->pool(); }
 
-  // The greedy choice among the first `vocab` tokens for each of rows(); empty where the backend leaves it to
-  // whoever reads the logits. Valid like logits().
-  std::span<const int32_t> greedy(int32_t vocab);
+  // The greatest of the row's logits of tokens, in the sampler's order, where a pick may be made from these.
+  // Valid like values().
+  std::span<const ops::TopLogit> greatest(int row);
+
+  // Counts, where the backend finds the greatest logits, that a pick took the whole row.
+  void took_whole(std::string_view why);
 
   // What each stage takes of its device besides weights and cache, to the byte, without taking it.
   static Result<std::vector<size_t>> measure(const model::Model& model, std::span<const model::Stage> stages,
@@ -56,15 +62,17 @@ class Runner {
   Error explain(const Piece& piece);
 
  private:
-  Runner(const model::Model& model, std::vector<model::Stage> stages, KvPool& pool)
-      : model_(model), stages_(std::move(stages)), pool_(pool), indices_(stages_.size()) {}
+  Runner(const model::Model& model, std::vector<model::Stage> stages, KvPool& pool, int32_t vocab)
+      : model_(model), stages_(std::move(stages)), pool_(pool), vocab_(vocab), indices_(stages_.size()) {}
   Result<void> plan(int tokens, int outputs);
   void fill(std::span<const Piece> pieces, bool hidden);
+  void ask(Row& row);
   ops::Batch batch(size_t stage);
 
   const model::Model& model_;
   const std::vector<model::Stage> stages_;
   KvPool& pool_;
+  const int32_t vocab_;
   int max_tokens_ = 0, max_outputs_ = 0;
   std::vector<int32_t> tokens_, positions_, outputs_;  // of the batch, on the host
   std::vector<ops::Run> runs_;
@@ -75,7 +83,9 @@ class Runner {
   bool hidden_ = false;          // of the batch
   Tensor result_;                // [outputs, vocab or dim], on the device of the last stage
   std::vector<float> values_;    // [vocab or dim]
-  std::vector<int32_t> best_;    // of rows_
+  std::vector<int32_t> counts_;  // of each of rows_ how many of the greatest logits are wanted
+  std::vector<ops::TopLogit> greatest_;
+  bool has_greatest_ = false;  // they are on the host
 };
 
 }  // namespace juno::engine

@@ -25,6 +25,22 @@ uint32_t descending(float x) {
   return bits & 0x80000000u ? bits : ~(bits | 0x80000000u);
 }
 
+bool in_mask(const Allowed& allowed, size_t id) {
+  if (allowed.mask.empty()) return true;
+  return id / 64 < allowed.mask.size() && (allowed.mask[id / 64] >> (id % 64) & 1) != 0;
+}
+
+float biased(float logit, float bias) { return bias <= SamplingParams::kBan ? kExcluded : logit + bias; }
+
+// count: of Sampler::count().
+float penalised(const SamplingParams& params, int32_t count, float logit) {
+  if (logit == kExcluded) return logit;
+  logit = logit > 0 ? logit / params.repeat_penalty : logit * params.repeat_penalty;
+  if (count / 2 > 0)
+    logit -= static_cast<float>(count / 2) * params.frequency_penalty + params.presence_penalty;
+  return std::clamp(logit, -kLargest, kLargest);
+}
+
 float ln(float x) { return static_cast<float>(f64::log(static_cast<double>(x))); }
 
 }  // namespace
@@ -38,8 +54,7 @@ Sampler::Sampler(int32_t vocab) : logits_(vocab), counts_(vocab) {
 Pick Sampler::pick(const SamplingParams& params, std::span<const float> logits,
                    std::span<const int32_t> history, int64_t position, const Allowed& allowed) {
   exclude(logits, allowed);
-  for (const auto& [id, bias] : params.logit_bias)
-    logits_[id] = bias <= SamplingParams::kBan ? kExcluded : logits_[id] + bias;
+  for (const auto& [id, bias] : params.logit_bias) logits_[id] = biased(logits_[id], bias);
   penalise(params, history);
 
   Pick pick;
@@ -47,26 +62,48 @@ Pick Sampler::pick(const SamplingParams& params, std::span<const float> logits,
     pick.id = greedy();
   } else {
     sort(params.top_k);
-    while (!best_.empty() && best_.back().logit == kExcluded) best_.pop_back();
-    if (best_.empty()) return pick;
-    keep_typical(params.typical_p);
-    keep_top_p(params.top_p);
-    keep_min_p(params.min_p);
-    const auto words = philox(params.seed, static_cast<uint64_t>(position), params.stream);
-    pick.id = draw(params.temperature, uniform(words[0]));
+    pick.id = choose(params, position);
   }
   if (params.logprobs && pick.id >= 0) pick.score = score(logits, pick.id, params.top_logprobs);
   return pick;
+}
+
+// What is missing comes after the last of `greatest` and stays there. So as many as still come before it, or
+// are it, are the greatest of all.
+std::optional<Pick> Sampler::pick(const SamplingParams& params, std::span<const ops::TopLogit> greatest,
+                                  std::span<const int32_t> history, int64_t position,
+                                  const Allowed& allowed) {
+  best_.clear();
+  for (const ops::TopLogit& t : greatest) best_.push_back({descending(t.logit), t.id, t.logit, 0});
+  const Candidate last = best_.back();
+  lower(params, history, allowed);
+  std::sort(best_.begin(), best_.end());
+  const size_t count =
+      std::min(logits_.size(), params.temperature == 0 ? 1 : static_cast<size_t>(params.top_k));
+  if (greatest.size() < logits_.size() && (best_.size() < count || last < best_[count - 1]))
+    return std::nullopt;
+  best_.resize(std::min(best_.size(), count));
+  if (params.temperature > 0) return Pick{.id = choose(params, position)};
+  return Pick{.id = best_[0].logit == kExcluded ? -1 : best_[0].id};
+}
+
+// From best_, the logits sorted.
+int32_t Sampler::choose(const SamplingParams& params, int64_t position) {
+  while (!best_.empty() && best_.back().logit == kExcluded) best_.pop_back();
+  if (best_.empty()) return -1;
+  keep_typical(params.typical_p);
+  keep_top_p(params.top_p);
+  keep_min_p(params.min_p);
+  const auto words = philox(params.seed, static_cast<uint64_t>(position), params.stream);
+  return draw(params.temperature, uniform(words[0]));
 }
 
 // Copies the logits, those of what is not allowed as -inf, which nothing that follows lifts again.
 void Sampler::exclude(std::span<const float> logits, const Allowed& allowed) {
   std::copy_n(logits.begin(), logits_.size(), logits_.begin());
   if (!allowed.mask.empty()) {
-    for (size_t id = 0; id < logits_.size(); ++id) {
-      const uint64_t word = id / 64 < allowed.mask.size() ? allowed.mask[id / 64] : 0;
-      if ((word >> (id % 64) & 1) == 0) logits_[id] = kExcluded;
-    }
+    for (size_t id = 0; id < logits_.size(); ++id)
+      if (!in_mask(allowed, id)) logits_[id] = kExcluded;
   }
   for (int32_t id : allowed.ends) {
     if (id >= 0 && id < static_cast<int32_t>(logits_.size()))
@@ -74,27 +111,45 @@ void Sampler::exclude(std::span<const float> logits, const Allowed& allowed) {
   }
 }
 
-void Sampler::penalise(const SamplingParams& params, std::span<const int32_t> history) {
-  if (!penalises(params)) return;
+// The tokens that the penalties look back on, and in counts_ for each of them twice what is counted, plus 1:
+// it was seen.
+std::span<const int32_t> Sampler::count(const SamplingParams& params, std::span<const int32_t> history) {
+  if (!penalises(params)) return {};
   const size_t window = params.repeat_last_n < 0 ? history.size() : static_cast<size_t>(params.repeat_last_n);
   const auto recent = history.last(std::min(window, history.size()));
   const size_t first = history.size() - recent.size();
-  const auto known = [&](int32_t id) { return id >= 0 && id < static_cast<int32_t>(counts_.size()); };
   for (size_t i = 0; i < recent.size(); ++i) {
     if (!known(recent[i])) continue;
-    int32_t& count = counts_[recent[i]];  // twice what is counted, plus 1: it was seen
+    int32_t& count = counts_[recent[i]];
     count = (count | 1) + (first + i >= static_cast<size_t>(params.reply_start) ? 2 : 0);
   }
-  for (int32_t id : recent) {
+  return recent;
+}
+
+void Sampler::penalise(const SamplingParams& params, std::span<const int32_t> history) {
+  for (int32_t id : count(params, history)) {
     if (!known(id) || counts_[id] == 0) continue;
-    const int32_t counted = std::exchange(counts_[id], 0) / 2;
-    float& logit = logits_[id];
-    if (logit == kExcluded) continue;
-    logit = logit > 0 ? logit / params.repeat_penalty : logit * params.repeat_penalty;
-    if (counted > 0)
-      logit -= static_cast<float>(counted) * params.frequency_penalty + params.presence_penalty;
-    logit = std::clamp(logit, -kLargest, kLargest);
+    logits_[id] = penalised(params, std::exchange(counts_[id], 0), logits_[id]);
   }
+}
+
+// What exclude() and penalise() do to all logits, done to those in best_.
+void Sampler::lower(const SamplingParams& params, std::span<const int32_t> history, const Allowed& allowed) {
+  for (Candidate& c : best_) {
+    const bool end = std::ranges::find(allowed.ends, c.id) != allowed.ends.end();
+    if (end ? !allowed.may_end : !in_mask(allowed, static_cast<size_t>(c.id))) c.logit = kExcluded;
+  }
+  for (const auto& [id, bias] : params.logit_bias) {
+    const auto c = std::ranges::find(best_, id, &Candidate::id);
+    if (c != best_.end()) c->logit = biased(c->logit, bias);
+  }
+  const auto recent = count(params, history);
+  for (Candidate& c : best_) {
+    if (counts_[c.id] != 0) c.logit = penalised(params, counts_[c.id], c.logit);
+    c.key = descending(c.logit);
+  }
+  for (int32_t id : recent)
+    if (known(id)) counts_[id] = 0;
 }
 
 int32_t Sampler::greedy() const {
@@ -122,11 +177,8 @@ Sampler::Candidate Sampler::candidate(int32_t id) const {
 // found out for a whole block at once. Ids ascend, so one that is as large comes too late.
 void Sampler::select(size_t count) {
   constexpr size_t kBlock = 64;
-  const auto before = [](const Candidate& a, const Candidate& b) {
-    return a.key != b.key ? a.key < b.key : a.id < b.id;
-  };
   for (size_t id = 0; id < count; ++id) best_.push_back(candidate(static_cast<int32_t>(id)));
-  std::make_heap(best_.begin(), best_.end(), before);
+  std::make_heap(best_.begin(), best_.end());
   for (size_t at = count; at < logits_.size(); at += kBlock) {
     const size_t end = std::min(at + kBlock, logits_.size());
     const float least = best_.front().logit;
@@ -135,12 +187,12 @@ void Sampler::select(size_t count) {
     if (larger == 0) continue;
     for (size_t id = at; id < end; ++id) {
       if (!(logits_[id] > best_.front().logit)) continue;
-      std::pop_heap(best_.begin(), best_.end(), before);
+      std::pop_heap(best_.begin(), best_.end());
       best_.back() = candidate(static_cast<int32_t>(id));
-      std::push_heap(best_.begin(), best_.end(), before);
+      std::push_heap(best_.begin(), best_.end());
     }
   }
-  std::sort_heap(best_.begin(), best_.end(), before);
+  std::sort_heap(best_.begin(), best_.end());
 }
 
 // Stable, by key; ids ascend before it and therefore among equal keys after it.
@@ -181,9 +233,7 @@ void Sampler::keep_typical(float mass) {
     other_[i].key = bits_of(std::abs(information - entropy));  // not negative: orders like the float
     other_[i].id = static_cast<int32_t>(i);
   }
-  std::sort(other_.begin(), other_.end(), [](const Candidate& a, const Candidate& b) {
-    return a.key != b.key ? a.key < b.key : a.id < b.id;
-  });
+  std::sort(other_.begin(), other_.end());
   float held = 0;
   for (const Candidate& c : other_) {
     if (held >= mass) best_[c.id].id = -1;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/sampling.h"
+#include "ops/batch.h"
 
 namespace juno::engine {
 
@@ -39,6 +40,11 @@ class Sampler {
   Pick pick(const SamplingParams& params, std::span<const float> logits, std::span<const int32_t> history,
             int64_t position, const Allowed& allowed = {});
 
+  // The same pick from the greatest logits only, in their order; nothing where they do not decide it. The
+  // parameters raise no logit (engine::need).
+  std::optional<Pick> pick(const SamplingParams& params, std::span<const ops::TopLogit> greatest,
+                           std::span<const int32_t> history, int64_t position, const Allowed& allowed = {});
+
   // What the unchanged logits say of a token, and of the `top` most probable (at most kMostTop).
   Score score(std::span<const float> logits, int32_t id, int top);
 
@@ -47,10 +53,15 @@ class Sampler {
     uint32_t key;  // orders like the logit, the largest logit first
     int32_t id;
     float logit, p;
+    bool operator<(const Candidate& c) const { return key != c.key ? key < c.key : id < c.id; }
   };
 
+  bool known(int32_t id) const { return id >= 0 && id < static_cast<int32_t>(counts_.size()); }
   void exclude(std::span<const float> logits, const Allowed& allowed);
   void penalise(const SamplingParams& params, std::span<const int32_t> history);
+  void lower(const SamplingParams& params, std::span<const int32_t> history, const Allowed& allowed);
+  std::span<const int32_t> count(const SamplingParams& params, std::span<const int32_t> history);
+  int32_t choose(const SamplingParams& params, int64_t position);
   int32_t greedy() const;
   void sort(int top_k);
   void select(size_t count);

@@ -2,6 +2,8 @@
 // The ranges of sampling parameters. Comparisons are written so that NaN fails them.
 #include "engine/sampling.h"
 
+#include <algorithm>
+
 namespace juno::engine {
 namespace {
 
@@ -18,8 +20,18 @@ bool penalises(const SamplingParams& p) {
          (p.repeat_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0);
 }
 
-bool plain_greedy(const SamplingParams& p) {
-  return p.temperature == 0 && !penalises(p) && p.logit_bias.empty() && !p.logprobs;
+// Each token that is lowered may leave its place to one more. What is raised may come from anywhere.
+Need need(const SamplingParams& p, int64_t excluded, int64_t most) {
+  const bool raises =
+      std::ranges::any_of(p.logit_bias, [](const auto& b) { return b.second > 0; }) ||
+      (penalises(p) && (p.repeat_penalty < 1 || p.presence_penalty < 0 || p.frequency_penalty < 0));
+  const int64_t picked = p.temperature == 0 ? 1 : p.top_k;
+  if (p.logprobs) return {.all = "logprobs"};
+  if (picked == 0) return {.all = "no top_k"};
+  if (picked > most) return {.all = "a large top_k"};
+  if (raises) return {.all = "a logit is raised"};
+  const int64_t penalised = !penalises(p) ? 0 : p.repeat_last_n < 0 ? most : p.repeat_last_n;
+  return {std::min(most, picked + excluded + std::ssize(p.logit_bias) + penalised)};
 }
 
 Result<void> validate(const SamplingParams& p, int32_t vocab) {

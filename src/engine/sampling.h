@@ -3,6 +3,7 @@
 // step.
 #pragma once
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,8 +42,13 @@ struct Scored {
 // Whether one of the three penalties is on.
 bool penalises(const SamplingParams& params);
 
-// Whether the pick is the greatest logit's lowest id, and nothing else is asked for.
-bool plain_greedy(const SamplingParams& params);
+// What of a row of logits a pick is made from: so many of the greatest, or all of them and why.
+struct Need {
+  int64_t greatest = 0;
+  std::string_view all;
+};
+// excluded: tokens that may be forbidden besides. most: the greatest logits that can be had at most.
+Need need(const SamplingParams& params, int64_t excluded, int64_t most);
 
 // Fails with kUsage, naming the parameter, its value and its range. vocab: tokens that may be sampled.
 Result<void> validate(const SamplingParams& params, int32_t vocab);

@@ -35,11 +35,21 @@ struct KvView {
   std::span<const Run> runs;
 };
 
+// One of a row's greatest logits.
+struct TopLogit {
+  float logit = 0;
+  int32_t id = -1;
+};
+
 struct Batch {
   Tensor tokens;        // [1, tokens] i32
   Tensor positions;     // [1, tokens] i32
   Tensor outputs;       // [1, n] i32: the rows whose logits are wanted
   bool hidden = false;  // not their logits, but what the head makes them from
+  // Of each of `outputs` how many of the greatest of its first `vocab` logits Executor::top_logits() is to
+  // have; on the host, empty: none of any.
+  std::span<const int32_t> top;
+  int64_t vocab = 0;
   std::span<const Run> runs;
   std::span<const KvLayer> layers;
 

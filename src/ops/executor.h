@@ -81,11 +81,15 @@ class Executor : public Ops {
   // may run what it noted then instead of asking again: `forward` depends on nothing else.
   virtual Tensor run(const Batch& /*batch*/, const std::function<Tensor()>& forward) { return forward(); }
 
-  // The lowest id among the greatest of the first `vocab` logits of each row that the last run() returned;
-  // false, and nothing done, where this is left to the host or a logit is not finite.
-  virtual bool greedy(const Tensor& /*logits*/, int64_t /*vocab*/, std::span<int32_t> /*ids*/) {
-    return false;
-  }
+  // How many of a row's logits Batch::top may ask for; 0: this is left to who reads them.
+  virtual int most_top() const { return 0; }
+  // What the batch of the last run() asked for, row after row: the greatest logits first, among equals the
+  // lowest id. The first id of a row that has a value which is not finite is -1.
+  virtual void top_logits(std::span<TopLogit> /*to*/) {}
+
+  // The seconds that the device alone takes for the last run(): the mean of `times` more of it, which change
+  // nothing. 0: not known.
+  virtual double device_seconds(int /*times*/) { return 0; }
 
   void begin(const Batch& batch) override;
   Tensor end_layer(int layer, const Tensor& x) override;

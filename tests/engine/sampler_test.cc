@@ -376,6 +376,92 @@ TEST(Sampler, EveryTokenOfALargeFlatVocabularyCanCome) {
   EXPECT_GT(frequencies({.temperature = 1}, std::vector<float>(50, 1.0f), 5000).size(), 49u);
 }
 
+// The `count` greatest logits of the first `vocab`, as a backend hands them out.
+std::vector<ops::TopLogit> greatest(const std::vector<float>& logits, int64_t count) {
+  std::vector<ops::TopLogit> all;
+  for (size_t id = 0; id < logits.size(); ++id) all.push_back({logits[id], static_cast<int32_t>(id)});
+  std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.logit > b.logit; });
+  all.resize(static_cast<size_t>(count));
+  return all;
+}
+
+// Parameters of all kinds that the greatest logits may be enough for.
+SamplingParams some_params(std::mt19937& gen) {
+  const auto one_of = [&](std::initializer_list<float> values) {
+    return values.begin()[gen() % values.size()];
+  };
+  SamplingParams p{.temperature = one_of({0, 0.3f, 0.7f, 2}),
+                   .top_k = 1 + static_cast<int>(gen() % 60),
+                   .typical_p = one_of({1, 1, 0.9f}),
+                   .top_p = one_of({1, 0.9f, 0.5f}),
+                   .min_p = one_of({0, 0, 0.05f}),
+                   .repeat_penalty = one_of({1, 1, 1.3f}),
+                   .repeat_last_n = static_cast<int>(gen() % 40) - 1,
+                   .presence_penalty = one_of({0, 0, 0.7f}),
+                   .frequency_penalty = one_of({0, 0, 0.4f}),
+                   .reply_start = static_cast<int64_t>(gen() % 20),
+                   .seed = gen()};
+  for (uint32_t i = gen() % 4; i > 0; --i)
+    p.logit_bias.emplace_back(static_cast<int32_t>(gen() % 40), one_of({-100, -1.5f, 0}));
+  return p;
+}
+
+TEST(Greatest, GiveTheTokenThatAllLogitsGiveOrNone) {
+  constexpr int kVocab = 700, kMost = 128;
+  std::mt19937 gen(5);
+  Sampler sampler(kVocab);
+  int picks = 0, none = 0;
+  for (uint32_t i = 0; i < 4000; ++i) {
+    std::vector<float> logits = random_logits(kVocab, i, i % 3 == 0 ? 0.2f : 3);
+    if (i % 4 == 0)
+      for (float& l : logits) l = std::round(l);      // many equals, zeros of both signs
+    for (int id = 0; id < 40; ++id) logits[id] += 5;  // those that the parameters and the history speak of
+    std::vector<int32_t> history(gen() % 30), ends;
+    for (int32_t& id : history) id = static_cast<int32_t>(gen() % 45) - 1;
+    std::vector<uint64_t> mask;
+    if (i % 5 == 0) mask.assign(11, gen() | uint64_t{gen()} << 32);
+    if (i % 2 == 0) ends = {static_cast<int32_t>(gen() % 40), 699, 5000};
+    const Allowed allowed{.mask = mask, .ends = ends, .may_end = i % 4 == 0};
+    const SamplingParams p = some_params(gen);
+    const Need of = need(p, mask.empty() ? std::ssize(ends) : kMost, kMost);
+    ASSERT_EQ(of.all, "");
+    const int32_t all = sampler.pick(p, logits, history, i, allowed).id;
+    const auto few = sampler.pick(p, greatest(logits, of.greatest), history, i, allowed);
+    ++(few ? picks : none);
+    ASSERT_TRUE(few || !mask.empty() || of.greatest == kMost) << i << ": " << of.greatest;
+    if (few) ASSERT_EQ(few->id, all) << i;
+    ASSERT_EQ(sampler.pick(p, greatest(logits, kVocab), history, i, allowed)->id, all) << i;
+  }
+  EXPECT_GT(picks, 3000);
+  EXPECT_GT(none, 10) << "some masks leave too few";
+}
+
+TEST(Greatest, SayWhenNoTokenIsAllowed) {
+  const std::vector<float> logits = {3, 2, 1};
+  const std::vector<uint64_t> mask = {0};
+  Sampler sampler(3);
+  EXPECT_EQ(sampler.pick({}, greatest(logits, 3), {}, 0, {.mask = mask})->id, -1);
+  EXPECT_EQ(sampler.pick({.temperature = 1, .top_k = 2}, greatest(logits, 3), {}, 0, {.mask = mask})->id, -1);
+  EXPECT_FALSE(sampler.pick({}, greatest(logits, 2), {}, 0, {.mask = mask}));
+}
+
+TEST(Greatest, AreAskedForOnlyWhereTheyCanDecide) {
+  EXPECT_EQ(need({}, 0, 128).greatest, 1);
+  EXPECT_EQ(need({.temperature = 1, .top_k = 50}, 0, 128).greatest, 50);
+  EXPECT_EQ(need({.temperature = 1, .top_k = 50}, 3, 128).greatest, 53);
+  EXPECT_EQ(need({.temperature = 1, .top_k = 50, .repeat_penalty = 2, .repeat_last_n = 9}, 0, 128).greatest,
+            59);
+  EXPECT_EQ(need({.repeat_penalty = 2, .repeat_last_n = -1}, 0, 128).greatest, 128);
+  EXPECT_EQ(need({.logit_bias = {{3, -100.0f}, {4, -1.0f}}}, 0, 128).greatest, 3);
+  EXPECT_EQ(need({.temperature = 1}, 0, 128).all, "no top_k");
+  EXPECT_EQ(need({.temperature = 1, .top_k = 129}, 0, 128).all, "a large top_k");
+  EXPECT_EQ(need({.logprobs = true}, 0, 128).all, "logprobs");
+  for (const SamplingParams& p :
+       {SamplingParams{.repeat_penalty = 0.9f}, SamplingParams{.presence_penalty = -1},
+        SamplingParams{.frequency_penalty = -1}, SamplingParams{.logit_bias = {{3, 0.5f}}}})
+    EXPECT_EQ(need(p, 0, 128).all, "a logit is raised");
+}
+
 TEST(Validate, NamesTheParameterItsValueAndItsRange) {
   const std::vector<std::pair<const char*, SamplingParams>> bad = {
       {"temperature", {.temperature = -1}},

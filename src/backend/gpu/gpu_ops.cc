@@ -2,6 +2,8 @@
 #include "backend/gpu/gpu_ops.h"
 
 #include <algorithm>
+#include <chrono>
+#include <numeric>
 
 #include "backend/gpu/fuse.h"
 #include "backend/gpu/plan.h"
@@ -12,7 +14,6 @@ namespace {
 
 constexpr size_t kMaxPrograms = 32;
 constexpr int64_t kLeast = 1 << 14;  // numbers that there is room for from the start
-constexpr int64_t kBest = 2;         // where among them the best of each row begin
 constexpr int kPromptRows = 8;       // a run of so many rows is a prompt
 
 int chunks_of(const ops::Batch& batch) {
@@ -43,6 +44,7 @@ GpuOps::~GpuOps() {
   programs_.clear();
   for (const Frequencies& f : frequencies_) runtime_.release(f.data);
   runtime_.release(numbers_memory_);
+  runtime_.release(top_);
   runtime_.release(workspace_);
   runtime_.release(counters_);
 }
@@ -61,7 +63,8 @@ GpuOps::Shape GpuOps::shape_of(const ops::Batch& batch) const {
           .max_chunks = chunks,
           .runs = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows >= kPromptRows; }),
           .alone = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows == 1; }),
-          .hidden = batch.hidden};
+          .hidden = batch.hidden,
+          .vocab = batch.top.empty() ? 0 : batch.vocab};
 }
 
 Tensor GpuOps::run(const ops::Batch& batch, const std::function<Tensor()>& forward) {
@@ -123,17 +126,10 @@ void GpuOps::record(Program& p, const ops::Batch& batch, const std::function<Ten
   p.launches =
       lower_steps(fuse(std::move(steps_), {p.result}, batch.tokens.cols() * how_.planes > kVectorRows))
           .launches;
-  if (best_rows(p) > 0) append_argmax(p.launches, p.result, argmax_columns_);
-}
-
-// Rows of logits whose greatest ids a program finds; 0 where its result is something else, as on a stage that
-// is not the last.
-int64_t GpuOps::best_rows(const Program& p) const {
-  return p.result.rows() == p.shape.wanted && !p.shape.hidden ? p.shape.wanted : 0;
+  if (p.shape.vocab > 0) append_top(p);
 }
 
 void GpuOps::play(Program& p) {
-  best_rows_ = best_rows(p);
   if (!p.graph && p.used > 0) p.graph = runtime_.capture(p.launches);
   if (p.graph) return runtime_.replay(*p.graph);
   for (const Launch& launch : p.launches) runtime_.launch(launch);
@@ -150,10 +146,11 @@ void GpuOps::begin(const ops::Batch& batch) {
   if (!planning() && !recording_) hand_over(batch);
 }
 
-// [flag, nothing][best of each wanted row, two numbers][index of each row's first page][pages of all runs]
+// [wanted + 1][a zero for each wanted row][index of each row's first page][pages of all runs]
 void GpuOps::hand_over(const ops::Batch& batch) {
-  const int64_t wanted = batch.outputs.cols(), rows = batch.positions.cols(), first = kBest + 2 * wanted;
+  const int64_t wanted = batch.outputs.cols(), rows = batch.positions.cols(), first = 2 * wanted + 1;
   numbers_.assign(static_cast<size_t>(first + rows), 0);
+  std::partial_sum(batch.top.begin(), batch.top.end(), numbers_.begin() + 1);
   for (const ops::Run& run : batch.runs) {
     const auto begin = static_cast<int32_t>(static_cast<int64_t>(numbers_.size()) - first - rows);
     std::fill_n(numbers_.begin() + first + run.first_row, run.rows, begin);
@@ -206,33 +203,39 @@ void GpuOps::step(Step step) {
   for (const Launch& launch : lower_steps(one).launches) runtime_.launch(launch);
 }
 
-void GpuOps::append_argmax(std::vector<Launch>& launches, const Tensor& logits, int64_t vocab) {
-  auto* const flag = static_cast<int32_t*>(numbers_memory_);
-  launches.push_back(gpu::plan(ArgmaxArgs{.logits = logits.f32(),
-                                          .best = reinterpret_cast<uint64_t*>(flag + kBest),
-                                          .flag = reinterpret_cast<uint32_t*>(flag),
-                                          .rows = static_cast<int32_t>(logits.rows()),
-                                          .n = static_cast<int32_t>(vocab > 0 ? vocab : logits.cols()),
-                                          .stride = logits.cols()}));
+void GpuOps::append_top(Program& p) {
+  const Tensor& logits = p.result;
+  const auto rows = static_cast<size_t>(logits.rows());
+  const size_t most = rows * kMostTop * sizeof(Pair32);
+  const size_t bytes = most + most * top_pieces(logits.cols());
+  if (bytes > top_bytes_) grow(top_, top_bytes_, bytes);
+  auto* const first = static_cast<int32_t*>(numbers_memory_);
+  p.launches.push_back(
+      gpu::plan(TopArgs{.logits = logits.f32(),
+                        .first = first,
+                        .arrived = reinterpret_cast<uint32_t*>(first + rows + 1),
+                        .parts = reinterpret_cast<uint64_t*>(static_cast<std::byte*>(top_) + most),
+                        .top = static_cast<Pair32*>(top_),
+                        .rows = static_cast<int32_t>(rows),
+                        .columns = static_cast<int32_t>(logits.cols()),
+                        .n = static_cast<int32_t>(p.shape.vocab)}));
 }
 
-bool GpuOps::greedy(const Tensor& logits, int64_t vocab, std::span<int32_t> ids) {
-  if (best_rows_ == 0 || static_cast<int64_t>(ids.size()) != best_rows_) return false;
-  const size_t count = static_cast<size_t>(kBest) + 2 * ids.size();
-  if (vocab != (argmax_columns_ > 0 ? argmax_columns_ : logits.cols())) {
-    programs_.clear();  // they look at other columns
-    argmax_columns_ = vocab;
-    numbers_.assign(count, 0);
-    runtime_.write(numbers_memory_, numbers_.data(), count * sizeof(int32_t));
-    std::vector<Launch> once;
-    append_argmax(once, logits, vocab);
-    runtime_.launch(once[0]);
-  }
-  numbers_.resize(count);
-  runtime_.read(numbers_.data(), numbers_memory_, count * sizeof(int32_t));
-  for (size_t i = 0; i < ids.size(); ++i)
-    ids[i] = best_id(static_cast<uint32_t>(numbers_[static_cast<size_t>(kBest) + 2 * i]));
-  return numbers_[0] == 0;
+void GpuOps::top_logits(std::span<ops::TopLogit> to) {
+  static_assert(sizeof(ops::TopLogit) == sizeof(Pair32));
+  runtime_.read(to.data(), top_, to.size_bytes());
+}
+
+// All are asked for before the first has ended, so the device does not wait for the host.
+double GpuOps::device_seconds(int times) {
+  const auto last = std::ranges::find(programs_, passes_, [](const auto& p) { return p->used; });
+  if (last == programs_.end()) return 0;
+  play(**last);  // now it is a graph
+  runtime_.wait();
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < times; ++i) play(**last);
+  runtime_.wait();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / times;
 }
 
 const double* GpuOps::frequencies(const std::vector<double>& values) {

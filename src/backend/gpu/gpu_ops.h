@@ -25,7 +25,9 @@ class GpuOps final : public ops::Executor {
 
   Tensor run(const ops::Batch& batch, const std::function<Tensor()>& forward) override;
   void begin(const ops::Batch& batch) override;
-  bool greedy(const Tensor& logits, int64_t vocab, std::span<int32_t> ids) override;
+  int most_top() const override { return kMostTop; }
+  void top_logits(std::span<ops::TopLogit> to) override;
+  double device_seconds(int times) override;
 
  protected:
   size_t experts_scratch(const Tensor& x, const ops::Experts& w, int top_k) const override;
@@ -58,6 +60,7 @@ class GpuOps final : public ops::Executor {
     int max_chunks = 0;
     bool runs = false, alone = false;  // PassMemory
     bool hidden = false;
+    int64_t vocab = 0;  // logits of a row of which the greatest are wanted; 0: no row's
     friend bool operator==(const Shape&, const Shape&) = default;
   };
   struct Program {
@@ -78,12 +81,11 @@ class GpuOps final : public ops::Executor {
   void follow_cache(std::span<const ops::KvLayer> layers);
   Program& program(const ops::Batch& batch, const std::function<Tensor()>& forward);
   void record(Program& p, const ops::Batch& batch, const std::function<Tensor()>& forward);
-  int64_t best_rows(const Program& p) const;
   void play(Program& p);
   void recount(const Program& p, const ops::Batch& batch);
   void step(Step step);
   Lowered lower_steps(const Steps& steps);
-  void append_argmax(std::vector<Launch>& launches, const Tensor& logits, int64_t vocab);
+  void append_top(Program& p);
   void hand_over(const ops::Batch& batch);
   void grow(void*& memory, size_t& bytes, size_t wanted);
   const double* frequencies(const std::vector<double>& values);
@@ -96,16 +98,16 @@ class GpuOps final : public ops::Executor {
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<ops::KvLayer> cache_;  // that the programs read and write
   uint64_t passes_ = 0;
-  int64_t argmax_columns_ = 0;  // that the programs' argmax looks at; 0: all
   std::vector<Frequencies> frequencies_;
 
-  // Handed over before a pass: a flag and the greatest ids, which the pass writes, then the index of each
-  // row's first page, then all pages.
+  // Handed over before a pass: where the greatest logits of each wanted row go and a zero for each, then the
+  // index of each row's first page, then all pages.
   std::vector<int32_t> numbers_;
   void* numbers_memory_ = nullptr;
   size_t numbers_bytes_ = 0;
-  int64_t best_rows_ = 0;
   void* counters_ = nullptr;  // PassMemory::counters
+  void* top_ = nullptr;       // the greatest logits, and what finding them takes
+  size_t top_bytes_ = 0;
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
 };

@@ -72,9 +72,13 @@ Launch plan(const RouteArgs& a) {
 Launch plan(const CombineArgs& a) {
   return launch(Kernel::combine, {blocks_for(int64_t{a.tokens} * a.width, 256)}, 256, 0, a);
 }
-Launch plan(const ArgmaxArgs& a) {
-  return launch(Kernel::argmax, {blocks_for(ceil_div(a.n, 4), 256), static_cast<uint32_t>(a.rows)}, 256,
-                8 * 8, a);
+uint32_t top_pieces(int64_t columns) {
+  constexpr int64_t kPiece = int64_t{kTopThreads} * (kTopHeld - 1), kMostPieces = 64;
+  return static_cast<uint32_t>(std::clamp<int64_t>(ceil_div(columns, kPiece), 1, kMostPieces));
+}
+Launch plan(const TopArgs& a) {
+  const int64_t shared = (kTopThreads + kTopHeld * kMostTop) * 8 + 32;  // TopRoom
+  return launch(Kernel::top, {top_pieces(a.columns), static_cast<uint32_t>(a.rows)}, kTopThreads, shared, a);
 }
 Launch plan(const FiniteArgs& a) { return launch(Kernel::finite, {blocks_for(a.n, 256)}, 256, 0, a); }
 Launch plan(const RepackArgs& a) {

@@ -18,7 +18,8 @@ Launch plan(const ElementArgs& a);
 Launch plan(const RowsArgs& a);
 Launch plan(const RouteArgs& a);
 Launch plan(const CombineArgs& a);
-Launch plan(const ArgmaxArgs& a);
+Launch plan(const TopArgs& a);
+uint32_t top_pieces(int64_t columns);  // of a row of so many, a block each
 Launch plan(const FiniteArgs& a);
 Launch plan(const RepackArgs& a);
 

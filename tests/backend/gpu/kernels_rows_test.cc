@@ -119,22 +119,11 @@ TEST(GpuRows, RoutesEqualTheReference) {
   }
 }
 
-TEST(GpuRows, TheGreatestLogitIsTheFirstOfEquals) {
+TEST(GpuRows, WhatIsNotFiniteIsFound) {
   Memory memory(58);
-  const Tensor x = memory.f32(4, 5000, -9, 9);
-  float* rows = x.f32();
-  rows[4000] = rows[3999] = rows[4999] = 10.0f;
-  for (int i = 0; i < 5000; ++i) rows[5000 + i] = i % 2 ? -0.0f : -1.0f;
-  rows[5000 + 1234] = 0.0f;
-  for (int i = 0; i < 5000; ++i) rows[10000 + i] = -__builtin_inff();
-  rows[15000 + 4999] = __builtin_inff();
+  const Tensor x = memory.f32(1, 10001, -9, 9);
+  x.f32()[10000] = -__builtin_inff();
   uint32_t flag = 0;
-  uint64_t best[4] = {};
-  host::run(plan(ArgmaxArgs{x.f32(), best, &flag, 4, 5000, 5000}));
-  EXPECT_EQ((std::vector{best_id(best[0]), best_id(best[1]), best_id(best[2]), best_id(best[3])}),
-            (std::vector{3999, 1, 0, 4999}));
-  EXPECT_EQ(flag, 1u);
-  flag = 0;
   host::run(plan(FiniteArgs{x.f32(), &flag, 10000}));
   EXPECT_EQ(flag, 0u);
   host::run(plan(FiniteArgs{x.f32(), &flag, 10001}));

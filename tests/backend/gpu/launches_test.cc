@@ -13,7 +13,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 struct Noted {
-  std::vector<Names> passes;  // each ends with the argmax
+  std::vector<Names> passes;  // each ends with the greatest logits
   int replays = 0, captures = 0, writes = 0;
   bool sane = true;
 };
@@ -38,7 +38,7 @@ class NotingRuntime final : public Runtime {
     noted_.sane &= index < kernel_names().size() && l.grid.count() > 0 && l.threads % 32 == 0 &&
                    l.threads <= static_cast<uint32_t>(kernel_threads()[index]) &&
                    l.shared <= chip_.shared_per_block && l.grid.y < 65536 && l.grid.z < 65536;
-    if (noted_.passes.empty() || noted_.passes.back().back() == "argmax") noted_.passes.emplace_back();
+    if (noted_.passes.empty() || noted_.passes.back().back() == "top") noted_.passes.emplace_back();
     noted_.passes.back().push_back(std::string(kernel_names()[index]).substr(5));
   }
   std::unique_ptr<Graph> capture(std::span<const Launch>) override {
@@ -72,7 +72,7 @@ TEST(Launches, OfADecodedTokenAreSixALayer) {
     for (const Names* names : {&product, &attention, &product, &product, &product}) then(*names);
   then({"rows"});
   then(product);
-  then({"argmax"});
+  then({"top"});
   ASSERT_EQ(noted.passes.size(), 2u) << "the prompt and the first token; the others replay";
   Names decode = noted.passes[1];
   EXPECT_EQ(std::erase(decode, "rope_table"), 1u);

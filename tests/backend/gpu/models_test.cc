@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "backend/gpu/gpu_ops.h"
 #include "backend/gpu/host/runtime.h"
@@ -113,6 +114,88 @@ TEST(GpuModels, DecodeSeveralSequencesAtOnce) {
       else EXPECT_EQ(first[i], outcomes[i].tokens) << i;
     }
   }
+}
+
+// A request of each kind: what the greatest logits decide first, then what takes whole rows.
+std::vector<engine::Request> requests_of_all_kinds(int32_t vocab) {
+  using P = engine::SamplingParams;
+  const P params[] = {{},
+                      {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f, .seed = 1},
+                      {.temperature = 1.5f, .top_k = 128, .seed = 2},
+                      {.temperature = 0.9f,
+                       .top_k = 20,
+                       .typical_p = 0.9f,
+                       .min_p = 0.01f,
+                       .repeat_penalty = 1.2f,
+                       .repeat_last_n = 20,
+                       .presence_penalty = 0.5f,
+                       .logit_bias = {{7, -100.0f}, {9, -2.0f}},
+                       .seed = 3},
+                      {.temperature = 1, .top_k = 1, .seed = 4},
+                      {.temperature = 2, .seed = 5},
+                      {.temperature = 2, .top_k = 129, .seed = 6},
+                      {.temperature = 1, .top_k = 9, .presence_penalty = -1, .seed = 7},
+                      {.logprobs = true}};
+  std::vector<engine::Request> requests;
+  for (const P& p : params) {
+    const int i = static_cast<int>(requests.size());
+    requests.push_back({.prompt = engine::some_ids(3 + 5 * i, vocab, 3), .max_tokens = 7, .sampling = p});
+  }
+  requests[1].stop_ids = requests[4].stop_ids = {3, 4, 5};
+  requests[1].ignore_end = true;
+  requests[4].min_tokens = 3;
+  return requests;
+}
+
+std::vector<Outcome> outcomes(Machine& m) {
+  const auto requests = requests_of_all_kinds(static_cast<int32_t>(m.model->config.vocab));
+  std::vector<Outcome> outcomes(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) take(m.engine->submit(listen(requests[i], outcomes[i])));
+  run(*m.engine);
+  return outcomes;
+}
+
+void expect_same_tokens(const engine::EngineOptions& options) {
+  const std::string path = engine::fixture("llama-untied-q8_0");
+  Machine gpu = on_gpu(path, options), reference = engine::machine(path, options);
+  const auto got = outcomes(gpu), want = outcomes(reference);
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(got[i].tokens, want[i].tokens) << i;
+    EXPECT_EQ(got[i].logprobs, want[i].logprobs) << i;
+  }
+  std::map<std::string, uint64_t> whole;
+  for (const Declined& d : gpu.ops->snapshot().declined) whole[std::string(d.reason)] += d.count;
+  EXPECT_EQ(whole, (std::map<std::string, uint64_t>{
+                       {"no top_k", 7}, {"a large top_k", 7}, {"a logit is raised", 7}, {"logprobs", 7}}));
+  EXPECT_EQ(reference.ops->snapshot().declined_count(), 0u);
+}
+
+TEST(GpuModels, SampleTheTokensOfTheReferenceInMixedBatches) {
+  expect_same_tokens({.context = 96, .chunk = 40, .sequences = 9});
+}
+
+TEST(GpuModels, SampleTheTokensOfTheReferenceWhileTheyCheckGuesses) {
+  expect_same_tokens({.context = 96, .chunk = 60, .sequences = 9, .prompt_lookup = 3});
+}
+
+TEST(GpuModels, ReadOnlyTheLogitsThatDecideAToken) {
+  Machine gpu = on_gpu(engine::fixture("llama-untied-q8_0"), {.context = 96, .chunk = 24});
+  const auto vocab = static_cast<int32_t>(gpu.model->config.vocab);
+  const auto read_for = [&](const engine::SamplingParams& params) {
+    const uint64_t before = gpu.ops->snapshot().traffic.read;
+    Outcome outcome;
+    engine::Request request{.prompt = engine::some_ids(9, vocab), .max_tokens = 10, .sampling = params};
+    request.keep = false;  // else a page of the first one's cache is copied for the next
+    take(gpu.engine->submit(listen(std::move(request), outcome)));
+    run(*gpu.engine);
+    EXPECT_EQ(outcome.tokens.size(), 10u);
+    return gpu.ops->snapshot().traffic.read - before;
+  };
+  EXPECT_EQ(read_for({}), 10u * 8);
+  EXPECT_EQ(read_for({.temperature = 0.7f, .top_k = 50, .top_p = 0.9f}), 10u * 50 * 8);
+  EXPECT_EQ(gpu.ops->snapshot().declined_count(), 0u);
+  EXPECT_EQ(read_for({.temperature = 0.7f}), 10u * static_cast<uint64_t>(vocab) * 4);
+  EXPECT_EQ(gpu.ops->snapshot().declined_count(), 10u);
 }
 
 // A pass of one token over one page of `layers`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/gpu/host/entries.h"
 #include "backend/gpu/kernels/rows.h"
+#include "backend/gpu/kernels/top.h"
 
 namespace juno::gpu::host {
 namespace {

@@ -4,6 +4,8 @@
 #pragma once
 #include <cstdint>
 
+#include "backend/gpu/kernels/words.h"
+
 namespace juno::gpu {
 
 // A weight in the layout of repack.h.
@@ -156,16 +158,21 @@ struct CombineArgs {
   int32_t tokens = 0, top_k = 0, width = 0;
 };
 
-// The lowest id among each row's greatest logits: best_id() of `best`, which is 0 before. `flag` is set where
-// one is not finite.
-struct ArgmaxArgs {
-  const float* logits = nullptr;  // [rows, stride]
-  uint64_t* best = nullptr;       // [rows]
-  uint32_t* flag = nullptr;       // or null
-  int32_t rows = 0, n = 0;        // the first n of each row count
-  int64_t stride = 0;
+// The greatest logits of each row, the greatest first, among equals the lowest id. Where there are fewer
+// their ids are -1; so is the first id of a row that has a value which is not finite.
+inline constexpr int kMostTop = 128;     // of a row; at most half the threads
+inline constexpr int kTopThreads = 256;  // of a block
+inline constexpr int kTopHeld =
+    17;  // keys that a thread holds: of the greatest so far one, of new ones the rest
+struct TopArgs {
+  const float* logits = nullptr;   // [rows, columns]
+  const int32_t* first = nullptr;  // [rows + 1]: those of row r are top[first[r]] up to top[first[r + 1]]
+  uint32_t* arrived = nullptr;     // [rows], 0 before and after
+  uint64_t* parts = nullptr;       // [rows, pieces of a row, kMostTop]
+  Pair32* top = nullptr;           // a logit's bits, its id
+  int32_t rows = 0, columns = 0;
+  int32_t n = 0;  // the first n of each row take part
 };
-constexpr int32_t best_id(uint64_t best) { return static_cast<int32_t>(~static_cast<uint32_t>(best)); }
 
 // Sets `flag` to 1 where some of n values are not finite.
 struct FiniteArgs {

@@ -14,7 +14,7 @@
   X(rows, RowsArgs, 256, 1)            \
   X(route, RouteArgs, 128, 1)          \
   X(combine, CombineArgs, 256, 1)      \
-  X(argmax, ArgmaxArgs, 256, 1)        \
+  X(top, TopArgs, 256, 1)              \
   X(finite, FiniteArgs, 256, 1)        \
   X(repack, RepackArgs, 256, 1)
 

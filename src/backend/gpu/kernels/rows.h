@@ -273,30 +273,6 @@ JUNO_GPU uint32_t ordered(float x) {
 }
 JUNO_GPU bool finite_number(float x) { return magnitude(x) < __builtin_inff(); }
 
-// Grid: pieces, rows. The greatest of (logit, complement of its id), so that the order of the pieces is
-// nothing.
-JUNO_GPU void argmax(const ArgmaxArgs& a) {
-  begin();
-  auto* tops = shared<uint64_t>();
-  const float* x = a.logits + block_y() * a.stride;
-  uint64_t best = 0;
-  bool finite = true;
-  for (int i = static_cast<int>(element()); i < a.n; i += static_cast<int>(elements_at_once())) {
-    finite = finite && finite_number(x[i]);
-    const uint64_t mine = static_cast<uint64_t>(ordered(x[i])) << 32 | ~static_cast<uint32_t>(i);
-    best = mine > best ? mine : best;
-  }
-  for (int mask = 16; mask > 0; mask /= 2) {
-    const uint64_t other = shuffle_xor(best, mask);
-    best = other > best ? other : best;
-  }
-  if (lane() == 0) tops[warp()] = best;
-  if (a.flag && !finite) *a.flag = 1;
-  barrier();
-  if (thread() != 0) return;
-  for (int i = 1; i < warps(); ++i) best = tops[i] > best ? tops[i] : best;
-  atomic_max(a.best + block_y(), best);
-}
 JUNO_GPU void finite(const FiniteArgs& a) {
   begin();
   for (int64_t i = element(); i < a.n; i += elements_at_once())
