@@ -67,8 +67,7 @@ size_t tensor_bytes(int64_t rows, int64_t cols) {
 int64_t CpuOps::Stage::piece(const Job& job, int threads) const {
   const Product& p = job.product;
   const int64_t pieces = int64_t{threads} * kPiecesPerThread;
-  if (p.many())
-    return std::clamp<int64_t>(p.outputs / pieces / kPairRows * kPairRows, kPairRows, kItemRows);
+  if (p.many()) return std::clamp<int64_t>(p.outputs / pieces / kPairRows * kPairRows, kPairRows, kItemRows);
   const int64_t bytes = std::clamp(weight_bytes / pieces, kPieceBytes, kLargestPiece);
   return std::max<int64_t>(bytes / (p.row_bytes * together) / kPieceRows * kPieceRows, kPieceRows);
 }

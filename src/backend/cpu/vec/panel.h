@@ -195,8 +195,8 @@ JUNO_BOTH void multiply_item(const Product& p, const PanelItem& item) {
   }
 }
 
-// y of both planes, and the bias, added. A token's panels one after the other, for tokens' rows lie in pages of
-// their own.
+// y of both planes, and the bias, added. A token's panels one after the other, for tokens' rows lie in pages
+// of their own.
 JUNO_BOTH void store_item(const Product& p, const PanelItem& item) {
   for (int t = 0; t < item.count; t += p.planes) {
     float* const y = p.y + (item.first + t) / p.planes * p.outputs;
