@@ -38,6 +38,7 @@ struct FloatTile {
   const typename F::Block* w[kFloatRows];
   const float* x;
   int64_t x_stride, n;  // x_stride: between tokens
+  int64_t ahead;        // from a row to the same of the next tile, which is asked for meanwhile
 };
 
 // sums[row * kTokens + token]: sixteen for each pair, element k in sum k mod 16.
@@ -53,6 +54,7 @@ JUNO_BOTH void float_sums(const FloatTile<F>& tile, Lanes* sums) {
     for (int t = 0; t < kTokens; ++t) x[t] = load(tile.x + t * tile.x_stride + k);
 #pragma GCC unroll 8
     for (int r = 0; r < kFloatRows; ++r) {
+      __builtin_prefetch(tile.w[r] + k + tile.ahead);
       const Lanes w = load_weights(tile.w[r] + k);
 #pragma GCC unroll 4
       for (int t = 0; t < kTokens; ++t) sums[r * kTokens + t] = fma(w, x[t], sums[r * kTokens + t]);
@@ -105,7 +107,7 @@ JUNO_BOTH void multiply_few_floats(const Product& p, int64_t first, int64_t last
   for (int64_t o = first; o < last; o += kFloatRows) {
     for (int g = 0; g < quant::kGroups; ++g) {
       const Span group = float_span(p, g);
-      FloatTile<F> tile{.w = {}, .x = nullptr, .x_stride = p.k, .n = group.size};
+      FloatTile<F> tile{.w = {}, .x = nullptr, .x_stride = p.k, .n = group.size, .ahead = kFloatRows * p.k};
       for (int r = 0; r < kFloatRows; ++r) {  // past the last row, the last again
         const int64_t row = o + r < last ? o + r : last - 1;
         const auto* w = static_cast<const char*>(p.weight) + row * p.row_bytes;
