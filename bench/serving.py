@@ -239,6 +239,7 @@ class Server:
 
     def __init__(self, command, name, title):
         self.command, self.name, self.title = command, name, title
+        self.folder = self.port = None
 
     def __enter__(self):
         self.begin()
@@ -247,12 +248,13 @@ class Server:
     def __exit__(self, *unused):
         self.kill()
         self.folder.cleanup()
+        self.folder = self.port = None
 
     def begin(self):
         """Starts it and waits until /health says 200."""
-        self.folder = getattr(self, "folder", None) or tempfile.TemporaryDirectory()
+        self.folder = self.folder or tempfile.TemporaryDirectory()
         self.log = os.path.join(self.folder.name, "log")
-        self.port = getattr(self, "port", None) or free_port()
+        self.port = self.port or free_port()
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("JUNO_", "LLAMA_"))}
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([*self.command, "--port", str(self.port)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)

@@ -2,7 +2,6 @@
 #include "base/cpu_limits.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,21 +9,16 @@
 #include <sstream>
 #include <thread>
 
+#include "base/processor.h"
+
 namespace juno {
 namespace {
 
 namespace fs = std::filesystem;
 
 int affinity_count() {
-  // A machine may have more processors than cpu_set_t holds; the kernel then answers EINVAL.
-  for (int processors = 1024; processors <= 1 << 20; processors *= 4) {
-    cpu_set_t* set = CPU_ALLOC(processors);
-    if (!set) break;
-    const size_t bytes = CPU_ALLOC_SIZE(processors);
-    const int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (count > 0) return count;
-  }
+  const std::vector<int> processors = allowed_processors();
+  if (!processors.empty()) return static_cast<int>(processors.size());
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 

@@ -20,11 +20,17 @@ cpu_set_t only(int processor) {
 }  // namespace
 
 std::vector<int> allowed_processors() {
-  cpu_set_t all;
   std::vector<int> found;
-  if (sched_getaffinity(0, sizeof all, &all) != 0) return found;
-  for (int i = 0; i < CPU_SETSIZE; ++i)
-    if (CPU_ISSET(static_cast<unsigned>(i), &all)) found.push_back(i);
+  // A machine may have more processors than cpu_set_t holds; the kernel then answers EINVAL.
+  for (int most = 1024; most <= 1 << 20 && found.empty(); most *= 4) {
+    cpu_set_t* set = CPU_ALLOC(most);
+    if (!set) break;
+    const size_t bytes = CPU_ALLOC_SIZE(most);
+    if (sched_getaffinity(0, bytes, set) == 0)
+      for (int i = 0; i < most; ++i)
+        if (CPU_ISSET_S(static_cast<unsigned>(i), bytes, set)) found.push_back(i);
+    CPU_FREE(set);
+  }
   return found;
 }
 

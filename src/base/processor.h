@@ -9,7 +9,7 @@
 
 namespace juno {
 
-// The processors of the affinity mask, ascending; empty where there are more than can be told.
+// The processors of the affinity mask, ascending; empty where the system does not say.
 std::vector<int> allowed_processors();
 
 // A thread with a processor of its own, and items that others may have to wait for. A neighbour on that

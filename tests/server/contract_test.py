@@ -169,6 +169,7 @@ def test_every_promised_header_and_figure_is_there():
         until(lambda: f" user={hashes}" in server.logged(), "both stand in the log, hashed")
         first = open_chat(server, n=16, **ENDLESS)
         read_tokens(first, 1)
+        until(lambda: server.metric("juno_requests_running") == 1, "one runs")
         second = open_chat(server, **ENDLESS)
         until(lambda: server.metric("juno_requests_waiting") == 1, "one waits")
         for streamed in (False, True):

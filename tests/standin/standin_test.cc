@@ -13,7 +13,7 @@
 #include "api/placement.h"
 #include "api/session.h"
 #include "backend/gpu/cuda/image.h"
-#include "backend/gpu/host/runtime.h"
+#include "backend/gpu/host/kernels.h"
 #include "backend/gpu/kernels/args.h"
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/launch.h"
@@ -41,7 +41,6 @@ const KernelImage& kernel_image() {
 extern "C" void juno_standin_launch(const char* kernel, const unsigned* grid, unsigned threads,
                                     unsigned shared, const void* args) {
   using namespace juno::gpu;
-  static const std::unique_ptr<Runtime> host = host::make_runtime();
 #define JUNO_SIZE(name, args, threads, blocks) sizeof(args),
   static constexpr size_t kSizes[] = {JUNO_KERNELS(JUNO_SIZE)};
 #undef JUNO_SIZE
@@ -55,7 +54,7 @@ extern "C" void juno_standin_launch(const char* kernel, const unsigned* grid, un
                 .shared = shared,
                 .args_size = static_cast<uint32_t>(kSizes[index])};
   std::memcpy(launch.args, args, Launch::kMaxArgs);
-  host->launch(launch);
+  host::run(launch);
 }
 
 namespace juno::api {

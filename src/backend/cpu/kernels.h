@@ -62,7 +62,7 @@ struct Product {
     const size_t row = (k + 2 * blocks() + k / 16) * sizeof(float);
     const size_t quantised = k * (sizeof(float) + sizeof(int16_t)) + blocks() * sizeof(float);
     const int together = tokens * planes < kItemTokens ? tokens * planes + 1 : kItemTokens;
-    const size_t waiting = size_t{kItemRows} * together * 3 * sizeof(float);
+    const size_t waiting = size_t{kItemRows} * (together + 7) * 4 * sizeof(float);  // 7: tiles are whole
     const size_t folded = 2 * static_cast<size_t>(chunk()) * kPieceRows;
     if (panels) return (panel_bytes(kItemRows) + waiting + folded + quantised + 63) / 64 * 64;
     const size_t floats = (many() ? kItemRows : 0) * chunk() * sizeof(float) + waiting,

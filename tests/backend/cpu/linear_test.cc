@@ -92,6 +92,23 @@ TEST_P(Products, EqualTheReferenceForEveryNumberOfRowsAndTokens) {
   }
 }
 
+// One thread takes 64 rows at a time, and in the end 41: four panels of sixteen, two and one. Lengths end
+// inside a block and inside a step of sixteen.
+TEST_P(Products, OfFloatsEqualTheReferenceForEveryNumberOfPanels) {
+  Memory memory(30);
+  const auto cpu = open(Activations::kInt8, 1);
+  ops::Reference reference;
+  for (const quant::FormatInfo& format : quant::formats()) {
+    if (!format.is_float) continue;
+    for (const int64_t k : {7, 33, 300}) {
+      const Linear w{.weight = memory.weight(format, {.rows = 8 * 64 + 41, .cols = k}),
+                     .bias = memory.f32(1, 8 * 64 + 41)};
+      for (const int64_t tokens : {16, 17, 24})
+        compare(*cpu, reference, memory.f32(tokens, k), w, format.name);
+    }
+  }
+}
+
 // Blocks of bytes that are small or zero but for a few: scales are denormal, zero and of either sign.
 TEST_P(Products, EqualTheReferenceForScalesThatVanishOrAreDenormal) {
   Memory memory(28);

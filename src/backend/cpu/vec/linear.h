@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights of every format: docs/numerics.md §3 and §4. Included by vec/kernels.cc only.
 #pragma once
-#include "backend/cpu/vec/floats.h"
+#include "backend/cpu/vec/float_panels.h"
 #include "backend/cpu/vec/pack.h"
 #include "backend/cpu/vec/vocabulary.h"
 #include "quant/dot.h"
