@@ -49,6 +49,9 @@ class Lowerer {
  private:
   // A chunk of a prompt may want no logits: what follows its last layer has no rows then, and nothing to do.
   void add(const Launch& launch) {
+    if (launch.shared > how_.chip.shared_per_block)
+      fail(Code::kDevice, "[backend/gpu] {} takes {} bytes of shared memory a block; this GPU has {}",
+           kernel_names()[static_cast<size_t>(launch.kernel)], launch.shared, how_.chip.shared_per_block);
     if (launch.grid.count() > 0) out_.launches.push_back(launch);
   }
   template <class T>
@@ -68,7 +71,9 @@ class Lowerer {
 
 template <class T>
 T* Lowerer::take(size_t count) {
-  std::byte* const at = how_.memory.workspace + used_;
+  // Without memory the launches are counted only, but what is taken is taken: no address is null.
+  const auto begin = how_.memory.workspace ? reinterpret_cast<uintptr_t>(how_.memory.workspace) : kAlign;
+  const uintptr_t at = begin + used_;
   used_ += aligned(count * sizeof(T));
   out_.workspace = std::max(out_.workspace, used_);
   return reinterpret_cast<T*>(at);
@@ -101,7 +106,7 @@ void Lowerer::input(MatvecArgs& a, const QuantiseArgs& x, bool is_float) {
   }
   QuantiseArgs round = x;
   round.y = rounded(int64_t{x.tokens} * x.planes, x.k, x.block);
-  add(plan(round));
+  add(plan(round, how_.chip));
   a.x = round.y;
 }
 
@@ -124,6 +129,7 @@ void Lowerer::products(MatvecArgs a) {
 }
 
 bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
+  if (!can_multiply_many(how_.chip)) return false;
   const int32_t rows = x.tokens * x.planes;
   const PanelCounts counts = panel_counts(rows, a.k, a.block);
   RoundArgs round{.from = x,
@@ -278,7 +284,7 @@ bool Lowerer::prompt_attention(const AttendArgs& a) {
                           .capped = a.capped,
                           .before = a.before,
                           .after = a.after};
-  if (!how_.memory.runs || !can_attend_prompt(prompt)) return false;
+  if (!how_.memory.runs || !can_attend_prompt(prompt, how_.chip)) return false;
   add(plan(prompt));
   return true;
 }

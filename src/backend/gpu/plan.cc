@@ -42,11 +42,15 @@ Launch plan(const NormArgs& a) {
   const auto grid = static_cast<uint32_t>(std::min<int64_t>(a.runs, 8 * kMaxBlocks));
   return launch(Kernel::norm, {grid}, row_threads(a.n), kSumsBytes + int64_t{a.n} * 4, a);
 }
-Launch plan(const QuantiseArgs& a) {
+// A norm takes a row whole, all else pieces of it that have room.
+Launch plan(const QuantiseArgs& a, const Chip& chip) {
   constexpr int kFewTokens = 32, kPiece = 1024;  // with more, rows keep the device busy as they are
-  const auto pieces = static_cast<uint32_t>(a.tokens < kFewTokens ? ceil_div(a.k, kPiece) : 1);
-  return launch(Kernel::quantise, {pieces, static_cast<uint32_t>(a.tokens)}, 256,
-                kSumsBytes + int64_t{a.k} * 4, a);
+  constexpr int64_t kStep = 128;                 // that a piece is a multiple of
+  const int64_t room = (int64_t{chip.shared_per_block} - kSumsBytes) / 4 / kStep * kStep;
+  const int64_t pieces = std::max(a.tokens < kFewTokens ? ceil_div(a.k, kPiece) : 1, ceil_div(a.k, room));
+  const int64_t staged = a.source == Source::kNorm ? a.k : ceil_div(a.k, pieces * kStep) * kStep;
+  return launch(Kernel::quantise, {static_cast<uint32_t>(pieces), static_cast<uint32_t>(a.tokens)}, 256,
+                kSumsBytes + staged * 4, a);
 }
 Launch plan(const RopeTableArgs& a) {
   return launch(Kernel::rope_table, {blocks_for(int64_t{a.tokens} * a.pairs, 128)}, 128, 0, a);

@@ -10,7 +10,7 @@ namespace juno::gpu {
 
 Launch plan(const EmbedArgs& a);
 Launch plan(const NormArgs& a);
-Launch plan(const QuantiseArgs& a);
+Launch plan(const QuantiseArgs& a, const Chip& chip);
 Launch plan(const RopeTableArgs& a);
 Launch plan(const RopeArgs& a);
 Launch plan(const PrepareArgs& a);

@@ -130,6 +130,11 @@ Launch plan(const RoundArgs& a) {
                      kRoundThreads, static_cast<uint32_t>((kRoundSums + floats) * sizeof(float)), a);
 }
 
+bool can_multiply_many(const Chip& chip) {
+  constexpr int kMost = std::max({FewShape::kShared, WideShape::kShared, BroadShape::kShared});
+  return chip.shared_per_block >= uint32_t{kMost};
+}
+
 size_t partial_count(const ManyArgs& a, const Chip& chip) {
   const Choice c = choose(a, chip);
   return c.splits == 1 ? 0 : static_cast<size_t>(tiles(c.way, a)) * c.splits * c.way.rows * c.way.tokens;
@@ -143,13 +148,12 @@ Launch plan(const ManyArgs& a, const Chip& chip) {
   return make_launch(static_cast<int>(c.way.kernel), grid, c.way.threads, c.way.shared, with);
 }
 
-bool can_attend_prompt(const PromptArgs& a) {
+bool can_attend_prompt(const PromptArgs& a, const Chip& chip) {
   const Places& at = a.places;
   return std::max(at.key_dim, at.value_dim) <= 256 && at.key_dim % 8 == 0 && at.value_dim % 8 == 0 &&
-         a.heads / at.kv_heads <= PromptShape<256>::kRows;
+         a.heads / at.kv_heads <= PromptShape<256>::kRows && plan(a).shared <= chip.shared_per_block;
 }
 Launch plan(const PromptArgs& a) {
-  assert(can_attend_prompt(a));
   const int dim = std::max(a.places.key_dim, a.places.value_dim);
   const auto either = [&](Kernel plain, Kernel capped) { return a.capped != 0 ? capped : plain; };
   if (dim <= 64)

@@ -23,6 +23,8 @@ struct PanelCounts {
 PanelCounts panel_counts(int64_t rows, int64_t k, int block);
 
 Launch plan(const RoundArgs& a);
+
+bool can_multiply_many(const Chip& chip);  // its blocks have the shared memory for it
 // There are so many of ManyArgs::arrived.
 inline constexpr int64_t kCounters = 1 << 14;
 
@@ -30,7 +32,7 @@ inline constexpr int64_t kCounters = 1 << 14;
 size_t partial_count(const ManyArgs& a, const Chip& chip);
 Launch plan(const ManyArgs& a, const Chip& chip);
 
-bool can_attend_prompt(const PromptArgs& a);
+bool can_attend_prompt(const PromptArgs& a, const Chip& chip);
 Launch plan(const PromptArgs& a);
 
 }  // namespace juno::gpu

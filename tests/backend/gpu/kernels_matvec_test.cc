@@ -77,7 +77,7 @@ TEST(GpuProducts, EqualTheReferenceForEveryFormatAndLength) {
         const RoundedRows rounded(a);
         a.x = rounded.args.y;
         a.from = nullptr;
-        EXPECT_EQ(test::run_both_ways({plan(rounded.args), plan(a, chip(1))[0]}, y), want)
+        EXPECT_EQ(test::run_both_ways({plan(rounded.args, chip(1)), plan(a, chip(1))[0]}, y), want)
             << format.name << " k " << k;
       }
     }

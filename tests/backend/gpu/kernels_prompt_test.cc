@@ -274,7 +274,7 @@ struct Prompts {
         .capped = scale.capped,
         .before = scale.before,
         .after = scale.after};
-    EXPECT_TRUE(can_attend_prompt(a));
+    EXPECT_TRUE(can_attend_prompt(a, {}));
     return test::run_both_ways({plan(a)}, y);
   }
 };
@@ -296,14 +296,18 @@ TEST(GpuPrompt, AttentionOfALongRunEqualsTheReference) {
 }
 
 TEST(GpuPrompt, AttentionServesHeadsOfWholeRuns) {
-  const auto served = [](int key_dim, int value_dim) {
+  const auto served = [](int key_dim, int value_dim, const Chip& chip = {}) {
     return can_attend_prompt(
-        {.places = {.kv_heads = 1, .key_dim = key_dim, .value_dim = value_dim}, .heads = 4});
+        {.places = {.kv_heads = 1, .key_dim = key_dim, .value_dim = value_dim}, .heads = 4}, chip);
   };
   EXPECT_TRUE(served(80, 64));
   EXPECT_FALSE(served(20, 64));
   EXPECT_FALSE(served(64, 12));
   EXPECT_FALSE(served(264, 64));
+  EXPECT_TRUE(served(128, 128, {.shared_per_block = 227 << 10}));
+  EXPECT_FALSE(served(128, 128, {.shared_per_block = 160 << 10}));
+  EXPECT_TRUE(served(64, 64, {.shared_per_block = 160 << 10}));
+  EXPECT_FALSE(served(64, 64, {.shared_per_block = 99 << 10}));
 }
 
 TEST(GpuPrompt, AttentionLeavesRowsThatStandAlone) {

@@ -6,6 +6,7 @@
 #include "backend/gpu/gpu_ops.h"
 #include "base/sha256.h"
 #include "engine/engine_fixture.h"
+#include "quant/formats.h"
 
 namespace juno::gpu {
 namespace {
@@ -22,7 +23,7 @@ class NotingGraph final : public Graph {};
 
 class NotingRuntime final : public Runtime {
  public:
-  explicit NotingRuntime(Noted& noted) : noted_(noted) { chip_.multiprocessors = 132; }
+  NotingRuntime(Noted& noted, const Chip& chip) : noted_(noted) { chip_ = chip; }
   bool on_host() const override { return true; }
   ops::CardMemory memory() const override { return {}; }
   Result<void*> allocate(size_t bytes) override { return std::calloc(1, allocation_bytes(bytes)); }
@@ -51,10 +52,11 @@ class NotingRuntime final : public Runtime {
   Noted& noted_;
 };
 
-void generate(const std::string& model, Noted& noted, int prompt, int more) {
-  engine::Machine m = engine::machine(
-      engine::fixture(model), {.context = 96, .chunk = 24},
-      std::make_unique<GpuOps>("noting", std::make_unique<NotingRuntime>(noted), ops::Activations::kInt8));
+void generate(const std::string& model, Noted& noted, int prompt, int more, const Chip& chip = {}) {
+  engine::Machine m =
+      engine::machine(engine::fixture(model), {.context = 96, .chunk = 24},
+                      std::make_unique<GpuOps>("noting", std::make_unique<NotingRuntime>(noted, chip),
+                                               ops::Activations::kInt8));
   engine::Outcome outcome;
   take(m.engine->submit(listen({.prompt = engine::some_ids(prompt, 100), .max_tokens = more}, outcome)));
   run(*m.engine);
@@ -96,6 +98,49 @@ TEST(Launches, AreSaneForEveryKindOfModelAndPrompt) {
     Noted noted;
     generate(model, noted, 70, 5);
   }
+}
+
+// Of an A100, and of cards for a desk.
+constexpr uint32_t kLittleShared[] = {160 << 10, 99 << 10};
+
+TEST(Launches, TakeNoMoreSharedMemoryThanABlockHas) {
+  for (const uint32_t shared : kLittleShared) {
+    for (const char* model : {"llama-untied-q8_0", "gemma3", "gemma2", "qwen3moe", "mistral-headdim"}) {
+      SCOPED_TRACE(fmt::format("{} with {} bytes", model, shared));
+      Noted noted;
+      generate(model, noted, 70, 5, {.shared_per_block = shared});
+    }
+  }
+}
+
+// The rows that the largest models' last products read.
+TEST(Launches, RoundLongRowsInPiecesThatHaveRoom) {
+  std::vector<float> numbers(1);
+  for (const uint32_t shared : kLittleShared) {
+    for (const int64_t k : {28672, 57344}) {
+      const Tensor x{numbers.data(), DType::kF32, {.rows = 40, .cols = k}},
+          y{numbers.data(), DType::kF32, {.rows = 40, .cols = 64}},
+          weight{numbers.data(), static_cast<DType>(quant::Q8_0::gguf_id), {.rows = 64, .cols = k}};
+      LinearStep linear{.x = x};
+      linear.parts.push_back({y, {.weight = weight}});
+      const Lowered lowered = lower({linear}, {.chip = {.shared_per_block = shared}});
+      EXPECT_GT(lowered.launches.size(), 1u);
+      for (const Launch& launch : lowered.launches) EXPECT_LE(launch.shared, shared) << k;
+    }
+  }
+}
+
+TEST(Launches, ThatHaveNoRoomAreRefusedByName) {
+  std::vector<float> numbers(1);
+  const int64_t k = 1 << 15;
+  const Tensor x{numbers.data(), DType::kF32, {.rows = 1, .cols = k}};
+  const NormStep norm{x, x, {.weight = x}};
+  const auto refused =
+      guard([&] { return lower({norm}, {.chip = {.shared_per_block = 99 << 10}}).workspace; });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kDevice);
+  EXPECT_NE(refused.error().message.find("norm takes 132096 bytes"), std::string::npos)
+      << refused.error().message;
 }
 
 TEST(CudaImage, HasTheBytesThatTheBuildSaw) {

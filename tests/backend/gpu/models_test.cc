@@ -81,6 +81,23 @@ TEST(GpuModels, AgreeWithTheLaunchesOfADevice) {
   }
 }
 
+// No room for tensor cores, and for attention of prompts only of short heads or not at all.
+TEST(GpuModels, AgreeWhereBlocksHaveLittleSharedMemory) {
+  for (const uint32_t shared : {160u << 10, 99u << 10}) {
+    for (const char* name : {"llama-untied-q8_0", "gemma2"}) {
+      const std::string path = engine::fixture(name);
+      const engine::EngineOptions options{.context = 96, .chunk = 24};
+      Chip chip = host::kChip;
+      chip.shared_per_block = shared;
+      Machine gpu = engine::machine(
+          path, options, std::make_unique<GpuOps>("gpu-host", host::make_runtime(chip), Activations::kInt8));
+      Machine reference = engine::machine(path, options);
+      const auto ids = engine::some_ids(40, static_cast<int32_t>(gpu.model->config.vocab));
+      expect_same(outcome(gpu, ids, 3), outcome(reference, ids, 3));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Archs, GpuModel, ::testing::ValuesIn(models()), [](const auto& info) {
   std::string name = info.param;
   std::ranges::replace_if(
