@@ -62,6 +62,7 @@ class Lowerer {
   void products(MatvecArgs a);
   // The same for more rows than those launches serve at once; false where there is no kernel for that.
   bool many_products(const MatvecArgs& a, const QuantiseArgs& x);
+  void float_products(const MatvecArgs& a, const float* x);
   bool prompt_attention(const AttendArgs& a);
 
   const Lowering& how_;
@@ -159,6 +160,20 @@ bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
   return true;
 }
 
+void Lowerer::float_products(const MatvecArgs& a, const float* x) {
+  for (int i = 0, next = 0; i < a.part_count; i = next) {
+    FloatArgs some{.part_count = 0,
+                   .x = x,
+                   .tokens = a.tokens,
+                   .k = a.k,
+                   .residual = a.epilogue == Epilogue::kAdd ? a.residual : nullptr};
+    const uint32_t format = a.parts[i].weight.format;
+    for (next = i; next < a.part_count && a.parts[next].weight.format == format; ++next)
+      some.parts[some.part_count++] = a.parts[next];
+    add(plan(some));
+  }
+}
+
 void Lowerer::operator()(const LinearStep& s) {
   const quant::FormatInfo& format = ops::format_of(s.parts[0].w.weight);
   MatvecArgs a;
@@ -190,6 +205,7 @@ void Lowerer::operator()(const LinearStep& s) {
     if (s.gated) (*this)(ElementStep{Elementwise::kGated, s.gated, s.parts[0].y, s.parts[1].y, 0, s.act});
     return;
   }
+  if (format.is_float && a.tokens > kMatvecRows && !s.gated) return float_products(a, x.x);
   const bool apart = s.gated && !can_gate(a);
   if (apart) a.epilogue = Epilogue::kStore;
   if (s.gated && !apart) a.parts[0].y = s.gated.f32();

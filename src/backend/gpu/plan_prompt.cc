@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "backend/gpu/kernels/float_shape.h"
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/prompt_shapes.h"
 #include "quant/formats.h"
@@ -146,6 +147,17 @@ Launch plan(const ManyArgs& a, const Chip& chip) {
   const uint32_t across = ceil_div(a.rows, c.way.tokens);
   const Extent grid{across, static_cast<uint32_t>(tiles(c.way, a) / across), static_cast<uint32_t>(c.splits)};
   return make_launch(static_cast<int>(c.way.kernel), grid, c.way.threads, c.way.shared, with);
+}
+
+Launch plan(const FloatArgs& a) {
+  const uint32_t format = a.parts[0].weight.format;
+  const Kernel kernel = format == quant::F32::gguf_id   ? Kernel::many_F32
+                        : format == quant::F16::gguf_id ? Kernel::many_F16
+                                                        : Kernel::many_BF16;
+  uint32_t tiles = 0;
+  for (int i = 0; i < a.part_count; ++i) tiles += ceil_div(a.parts[i].weight.rows, FloatShape::kRows);
+  return make_launch(static_cast<int>(kernel), {ceil_div(a.tokens, FloatShape::kTokens), tiles},
+                     FloatShape::kThreads, FloatShape::kShared, a);
 }
 
 bool can_attend_prompt(const PromptArgs& a, const Chip& chip) {

@@ -32,6 +32,8 @@ inline constexpr int64_t kCounters = 1 << 14;
 size_t partial_count(const ManyArgs& a, const Chip& chip);
 Launch plan(const ManyArgs& a, const Chip& chip);
 
+Launch plan(const FloatArgs& a);
+
 bool can_attend_prompt(const PromptArgs& a, const Chip& chip);
 Launch plan(const PromptArgs& a);
 

@@ -169,6 +169,47 @@ TEST(GpuManyTokens, TakeTheShapeThatCostsLeast) {
   EXPECT_EQ(product(kQ4, 6, 1024, 515, {.multiprocessors = 8}), "juno_broad_Q4_K_128 1");
 }
 
+// Groups with no block and with several, rows that are not aligned, tiles that are not full.
+TEST(GpuManyTokens, OfFloatsEqualTheReference) {
+  Memory memory(77);
+  int turn = 0;
+  for (const uint32_t id : {quant::F32::gguf_id, quant::F16::gguf_id, quant::BF16::gguf_id}) {
+    const quant::FormatInfo& format = *quant::find_format(id);
+    for (const int64_t k : {1, 16, 33, 250, 256, 300, 576, 1024}) {
+      const int64_t tokens = ++turn % 3 == 0 ? 70 : 9 + turn % 5 * 7, n = turn % 2 == 0 ? 37 : 130;
+      const bool one = turn % 4 == 0;
+      const Tensor x = memory.f32(tokens, k), residual = memory.f32(tokens, n);
+      std::vector<ops::Linear> parts;
+      for (int i = 0; i < (one ? 1 : 3); ++i)
+        parts.push_back({.weight = memory.weight(format, {.rows = n + 3 * i, .cols = k}),
+                         .bias = i == turn % 3 ? memory.f32(1, n + 3 * i) : Tensor{}});
+      test::Weights weights;
+      FloatArgs a{.part_count = static_cast<int32_t>(parts.size()),
+                  .x = x.f32(),
+                  .tokens = static_cast<int32_t>(tokens),
+                  .k = static_cast<int32_t>(k),
+                  .residual = one ? residual.f32() : nullptr};
+      std::vector<Tensor> y;
+      for (size_t i = 0; i < parts.size(); ++i) {
+        const ops::Linear& part = parts[i];
+        y.push_back(test::zeros(memory, tokens, part.weight.rows()));
+        a.parts[i] = {weights.upload(part.weight), part.bias ? part.bias.f32() : nullptr, y[i].f32(),
+                      y[i].cols()};
+      }
+      for (size_t i = 0; i < parts.size(); ++i) {
+        const Positions at(tokens);
+        ops::Reference reference;
+        const Bits want = ops::test::run(reference, at.batch, [&](Ops& op) {
+          const Tensor product = op.linear(x, parts[i]);
+          return one ? op.add(residual, product) : product;
+        });
+        EXPECT_EQ(test::run_both_ways({plan(a)}, y[i]), want)
+            << format.name << " k " << k << " tokens " << tokens << " part " << i;
+      }
+    }
+  }
+}
+
 TEST(GpuManyTokens, RoundAnActivatedInputLikeTheReference) {
   Memory memory(74);
   const quant::FormatInfo& format = *quant::find_format(quant::Q6_K::gguf_id);

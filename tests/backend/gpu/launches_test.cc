@@ -100,6 +100,14 @@ TEST(Launches, AreSaneForEveryKindOfModelAndPrompt) {
   }
 }
 
+TEST(Launches, OfAPromptWithFloatWeightsServeManyTokensAtOnce) {
+  Noted noted;
+  generate("llama-untied-f16", noted, 20, 3);
+  ASSERT_EQ(noted.passes.size(), 2u);
+  EXPECT_EQ(std::ranges::count(noted.passes[0], "many_F16"), 3 * 4) << "qkv, output, gate with up, down";
+  EXPECT_EQ(std::ranges::count(noted.passes[1], "many_F16"), 0) << "one token";
+}
+
 // Of an A100, and of cards for a desk.
 constexpr uint32_t kLittleShared[] = {160 << 10, 99 << 10};
 

@@ -27,5 +27,6 @@ std::span<const Entry> many_32_entries();
 std::span<const Entry> many_long_entries();
 std::span<const Entry> many_short_entries();
 std::span<const Entry> many_broad_entries();
+std::span<const Entry> many_float_entries();
 
 }  // namespace juno::gpu::host

@@ -11,7 +11,7 @@ const Entry& entry_of(int kernel) {
   int before = 0;
   for (const auto family :
        {row_entries(), matvec_entries(), attention_entries(), prompt_entries(), many_32_entries(),
-        many_long_entries(), many_short_entries(), many_broad_entries()}) {
+        many_long_entries(), many_short_entries(), many_broad_entries(), many_float_entries()}) {
     const int count = static_cast<int>(family.size());
     if (kernel >= before && kernel < before + count) return family[static_cast<size_t>(kernel - before)];
     before += count;

@@ -266,6 +266,16 @@ struct ManyArgs {
   uint32_t* arrived = nullptr;  // [tiles], 0 before and after
 };
 
+// Products of many tokens with float weights: y = x · weightᵀ + bias, y = residual + that. Up to three
+// weights of the same input and format.
+struct FloatArgs {
+  MatvecPart parts[3];
+  int32_t part_count = 1;
+  const float* x = nullptr;  // [tokens, k]
+  int32_t tokens = 0, k = 0;
+  const float* residual = nullptr;  // [tokens, y_stride of part 0] or null; may be y. With one part only
+};
+
 // Attention of rows that stand in runs: neighbours in the batch and in their sequence. Others are left alone.
 struct PromptArgs {
   const float* q = nullptr;  // [rows, heads * key_dim], dense

@@ -131,6 +131,11 @@
   X(broad_Q4_K_128, ManyArgs, 384, 1) \
   X(broad_Q5_K_64, ManyArgs, 384, 1)
 
+#define JUNO_MANY_FLOAT_KERNELS(X) \
+  X(many_F32, FloatArgs, 512, 1)   \
+  X(many_F16, FloatArgs, 512, 1)   \
+  X(many_BF16, FloatArgs, 512, 1)
+
 #define JUNO_KERNELS(X)      \
   JUNO_ROW_KERNELS(X)        \
   JUNO_MATVEC_KERNELS(X)     \
@@ -139,7 +144,8 @@
   JUNO_MANY_32_KERNELS(X)    \
   JUNO_MANY_LONG_KERNELS(X)  \
   JUNO_MANY_SHORT_KERNELS(X) \
-  JUNO_MANY_BROAD_KERNELS(X)
+  JUNO_MANY_BROAD_KERNELS(X) \
+  JUNO_MANY_FLOAT_KERNELS(X)
 
 namespace juno::gpu {
 
