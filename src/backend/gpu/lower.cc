@@ -28,6 +28,16 @@ NormWeights norm_weights(const ops::Norm& n) {
       .weight = n.weight.f32(), .bias = n.bias ? n.bias.f32() : nullptr, .eps = n.eps, .centred = n.centred};
 }
 
+// Pairs of a token and its expert are worth sorting where an expert has four of them in the mean.
+bool worth_grouping(int64_t pairs, int64_t experts) { return pairs >= 4 * experts; }
+// With those that fill the last group of each expert up.
+int64_t grouped_pairs(int64_t pairs, int64_t experts, int64_t size) {
+  return (pairs + (size - 1) * experts) / size * size;
+}
+int64_t most_slots(int64_t pairs, int64_t experts) {
+  return worth_grouping(pairs, experts) ? pairs + (kMatvecRows - 1) * experts : pairs;
+}
+
 class Lowerer {
  public:
   explicit Lowerer(const Lowering& how) : how_(how) {}
@@ -64,6 +74,9 @@ class Lowerer {
   bool many_products(const MatvecArgs& a, const QuantiseArgs& x);
   void float_products(const MatvecArgs& a, const float* x);
   bool prompt_attention(const AttendArgs& a);
+  struct Groups;
+  Groups group(const ExpertsStep& s, float* row, std::byte* numbers);
+  void expert_products(MatvecArgs a, const float* x, const Groups& g, const Tensor& weight);
 
   const Lowering& how_;
   Lowered out_;
@@ -334,29 +347,81 @@ void Lowerer::operator()(const RouteStep& s) {
                      .normalise = s.how.normalise}));
 }
 
+// How products of experts are shared out: pairs of a token and its expert one by one, or up to so many of an
+// expert at a time.
+struct Lowerer::Groups {
+  int32_t size = 1, count = 0;
+  const int32_t* experts = nullptr;  // [count]
+  const int32_t* slots = nullptr;    // CombineArgs::slots
+  const float* x = nullptr;          // their inputs, each of which serves `shared` pairs
+  int64_t shared = 1;
+};
+
+// `row` is for the inputs, a row a slot.
+Lowerer::Groups Lowerer::group(const ExpertsStep& s, float* row, std::byte* numbers) {
+  const int64_t top_k = s.routes.ids.cols(), pairs = s.x.rows() * top_k, experts = s.w.gate.shape.planes;
+  if (!worth_grouping(pairs, experts))
+    return {.count = narrow(pairs), .experts = s.routes.ids.i32(), .x = s.x.f32(), .shared = top_k};
+  const auto most = [&](const Tensor& w) {
+    const quant::FormatInfo& format = ops::format_of(w);
+    const int block = format.is_float ? 0 : format.activation_block(w.cols());
+    return std::max(matvec_rows(narrow(w.cols()), block, how_.chip) / (format.is_float ? 1 : how_.planes), 1);
+  };
+  GroupArgs a{.ids = s.routes.ids.i32(),
+              .pairs = narrow(pairs),
+              .top_k = narrow(top_k),
+              .count = narrow(experts),
+              .size = std::min({most(s.w.gate), most(s.w.up), most(s.w.down)})};
+  a.groups = narrow(grouped_pairs(pairs, experts, a.size) / a.size);
+  const auto carve = [&](int64_t count) {
+    auto* const at = reinterpret_cast<int32_t*>(numbers);
+    numbers += aligned(static_cast<size_t>(count) * sizeof(int32_t));
+    return at;
+  };
+  a.tokens = carve(a.groups * a.size);
+  a.slots = carve(pairs);
+  a.experts = carve(a.groups);
+  add(plan(a));
+  add(plan(RowsArgs{
+      .x = s.x.f32(), .index = a.tokens, .y = row, .count = a.groups * a.size, .width = narrow(s.x.cols())}));
+  return {.size = a.size, .count = a.groups, .experts = a.experts, .slots = a.slots, .x = row};
+}
+
+// a, with the weight's expert of each group.
+void Lowerer::expert_products(MatvecArgs a, const float* x, const Groups& g, const Tensor& weight) {
+  const quant::FormatInfo& format = ops::format_of(weight);
+  a.tokens = g.size;
+  a.planes = format.is_float ? 1 : how_.planes;
+  a.k = narrow(weight.cols());
+  a.block = format.is_float ? 0 : format.activation_block(weight.cols());
+  a.ids = g.experts;
+  a.pairs = g.count;
+  a.inputs_shared = narrow(g.shared);
+  if (a.epilogue == Epilogue::kGated && !can_gate(a))
+    fail(Code::kBadData, "[backend/gpu] experts whose gate is in {} and up in {} are not served",
+         quant::find_format(a.parts[0].weight.format)->name,
+         quant::find_format(a.parts[1].weight.format)->name);
+  const QuantiseArgs round{.x = x,
+                           .tokens = narrow(int64_t{g.count} * g.size / g.shared),
+                           .k = a.k,
+                           .block = a.block,
+                           .planes = a.planes};
+  input(a, round, format.is_float);
+  for (const Launch& one : plan(a, how_.chip)) add(one);
+}
+
 // Pair t·top_k + i is token t with its i-th expert: gate and up of its input, act(gate) ∘ up, down, and all
 // pairs of a token combined.
 void Lowerer::operator()(const ExpertsStep& s) {
-  const int64_t tokens = s.x.rows(), top_k = s.routes.ids.cols(), pairs = tokens * top_k;
-  const int64_t ffn = s.w.gate.rows();
-  auto* inner = reinterpret_cast<float*>(s.scratch);  // [pairs, ffn]
-  auto* outputs =
-      reinterpret_cast<float*>(s.scratch + aligned(size_t(pairs * ffn) * sizeof(float)));  // [pairs, dim]
-
-  const auto multiply = [&](MatvecArgs a, const float* x, int64_t inputs, const Tensor& weight) {
-    const quant::FormatInfo& format = ops::format_of(weight);
-    a.tokens = 1;
-    a.planes = format.is_float ? 1 : how_.planes;
-    a.k = narrow(weight.cols());
-    a.block = format.is_float ? 0 : format.activation_block(weight.cols());
-    a.ids = s.routes.ids.i32();
-    a.pairs = narrow(pairs);
-    a.inputs_shared = narrow(pairs / inputs);
-    const QuantiseArgs round{
-        .x = x, .tokens = narrow(inputs), .k = a.k, .block = a.block, .planes = a.planes};
-    input(a, round, format.is_float);
-    for (const Launch& one : plan(a, how_.chip)) add(one);
-  };
+  const int64_t top_k = s.routes.ids.cols(), pairs = s.x.rows() * top_k, ffn = s.w.gate.rows();
+  const auto slots = static_cast<size_t>(most_slots(pairs, s.w.gate.shape.planes));
+  auto* const inner = reinterpret_cast<float*>(s.scratch);  // [slots, ffn]
+  auto* const outputs = reinterpret_cast<float*>(
+      s.scratch + aligned(slots * static_cast<size_t>(ffn) * sizeof(float)));  // [slots, dim]
+  std::byte* const numbers = reinterpret_cast<std::byte*>(outputs) +
+                             aligned(slots * static_cast<size_t>(s.x.cols()) * sizeof(float));
+  // The inputs of groups lie where their outputs will.
+  const Groups groups = group(s, outputs, numbers);
 
   MatvecArgs in;
   in.part_count = 2;
@@ -364,17 +429,20 @@ void Lowerer::operator()(const ExpertsStep& s) {
   in.parts[1] = {.weight = device_weight(s.w.up), .y = inner, .y_stride = ffn};
   in.epilogue = Epilogue::kGated;
   in.act = static_cast<int32_t>(s.w.act);
-  multiply(in, s.x.f32(), tokens, s.w.gate);
+  expert_products(in, groups.x, groups, s.w.gate);
   MatvecArgs out;
   out.parts[0] = {.weight = device_weight(s.w.down), .y = outputs, .y_stride = s.x.cols()};
-  multiply(out, inner, pairs, s.w.down);
+  Groups alone = groups;
+  alone.shared = 1;
+  expert_products(out, inner, alone, s.w.down);
   add(plan(CombineArgs{.outputs = outputs,
                        .ids = s.routes.ids.i32(),
                        .weights = s.routes.weights.f32(),
                        .y = s.y.f32(),
-                       .tokens = narrow(tokens),
+                       .tokens = narrow(s.x.rows()),
                        .top_k = narrow(top_k),
-                       .width = narrow(s.x.cols())}));
+                       .width = narrow(s.x.cols()),
+                       .slots = groups.slots}));
 }
 
 }  // namespace
@@ -389,9 +457,10 @@ Lowered lower(const Steps& steps, const Lowering& how) {
 }
 
 size_t experts_scratch_bytes(const ops::Experts& w, int64_t tokens, int64_t top_k) {
-  const auto pairs = static_cast<size_t>(tokens * top_k);
-  return aligned(pairs * static_cast<size_t>(w.gate.rows()) * sizeof(float)) +
-         pairs * static_cast<size_t>(w.gate.cols()) * sizeof(float);
+  const auto slots = static_cast<size_t>(most_slots(tokens * top_k, w.gate.shape.planes));
+  return aligned(slots * static_cast<size_t>(w.gate.rows()) * sizeof(float)) +
+         aligned(slots * static_cast<size_t>(w.gate.cols()) * sizeof(float)) +
+         3 * aligned(slots * sizeof(int32_t));
 }
 
 Weight device_weight(const Tensor& w) {

@@ -73,6 +73,9 @@ Launch plan(const RouteArgs& a) {
   return launch(Kernel::route, {static_cast<uint32_t>(ceil_div(a.tokens, 4))}, 128,
                 int64_t{4} * a.experts * 4, a);
 }
+Launch plan(const GroupArgs& a) {
+  return launch(Kernel::group, {}, 256, (int64_t{a.count} + kGroupPiece) * 4, a);
+}
 Launch plan(const CombineArgs& a) {
   return launch(Kernel::combine, {blocks_for(int64_t{a.tokens} * a.width, 256)}, 256, 0, a);
 }

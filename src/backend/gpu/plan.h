@@ -17,6 +17,7 @@ Launch plan(const PrepareArgs& a);
 Launch plan(const ElementArgs& a);
 Launch plan(const RowsArgs& a);
 Launch plan(const RouteArgs& a);
+Launch plan(const GroupArgs& a);
 Launch plan(const CombineArgs& a);
 Launch plan(const TopArgs& a);
 uint32_t top_pieces(int64_t columns);  // of a row of so many, a block each

@@ -119,6 +119,27 @@ TEST(GpuRows, RoutesEqualTheReference) {
   }
 }
 
+TEST(GpuRows, PairsAreSortedByExpert) {
+  const int32_t tokens = 700, top_k = 3, experts = 5, size = 8, pairs = tokens * top_k;  // more than a piece
+  std::vector<int32_t> ids(pairs);
+  for (int32_t p = 0; p < pairs; ++p) ids[p] = (p / top_k * 7 + p % top_k * 2) % 4;  // the last one has none
+  const int32_t groups = (pairs + (size - 1) * experts) / size;
+  std::vector<int32_t> of_groups(groups, 99), of_slots(groups * size, 99), slots(pairs, 99);
+  const GroupArgs a{ids.data(), of_groups.data(), of_slots.data(), slots.data(), pairs,
+                    top_k,      experts,          groups,          size};
+  host::run(std::vector{plan(a)}, host::Weather(3));
+  std::vector<int> taken(groups * size, 0);
+  for (int32_t p = 0; p < pairs; ++p) {
+    ASSERT_TRUE(slots[p] >= 0 && slots[p] < groups * size);
+    EXPECT_EQ(taken[slots[p]]++, 0) << "pair " << p;
+    EXPECT_EQ(of_groups[slots[p] / size], ids[p]);
+    EXPECT_EQ(of_slots[slots[p]], p / top_k);
+  }
+  for (int32_t s = 0; s < groups * size; ++s) EXPECT_TRUE(taken[s] == 1 || of_slots[s] == 0) << "slot " << s;
+  EXPECT_EQ(of_groups.back(), -1);
+  EXPECT_EQ(std::ranges::count(of_groups, 4), 0);
+}
+
 TEST(GpuRows, WhatIsNotFiniteIsFound) {
   Memory memory(58);
   const Tensor x = memory.f32(1, 10001, -9, 9);

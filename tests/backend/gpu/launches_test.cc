@@ -108,6 +108,38 @@ TEST(Launches, OfAPromptWithFloatWeightsServeManyTokensAtOnce) {
   EXPECT_EQ(std::ranges::count(noted.passes[1], "many_F16"), 0) << "one token";
 }
 
+TEST(Launches, OfAPromptSortItsTokensByExpert) {
+  for (const char* model : {"qwen3moe", "mixtral"}) {
+    Noted noted;
+    generate(model, noted, 20, 3);
+    ASSERT_EQ(noted.passes.size(), 2u);
+    const auto layers = std::ranges::count(noted.passes[0], "combine");
+    EXPECT_GT(layers, 0);
+    EXPECT_EQ(std::ranges::count(noted.passes[0], "group"), layers) << model;
+    EXPECT_EQ(std::ranges::count(noted.passes[1], "group"), 0) << "one token";
+  }
+}
+
+TEST(Launches, OfExpertsRefuseAGateThatIsUnlikeUp) {
+  std::vector<float> numbers(1);
+  const auto of = [&](uint32_t format, Shape shape) {
+    return Tensor{numbers.data(), static_cast<DType>(format), shape};
+  };
+  const auto f32 = [&](int64_t rows, int64_t cols) { return of(0, {.rows = rows, .cols = cols}); };
+  const Tensor ids{numbers.data(), DType::kI32, {.rows = 1, .cols = 2}};
+  const ExpertsStep step{
+      .y = f32(1, 256),
+      .x = f32(1, 256),
+      .w = {of(quant::Q4_K::gguf_id, {4, 256, 256}), of(quant::Q8_0::gguf_id, {4, 256, 256}),
+            of(quant::Q8_0::gguf_id, {4, 256, 256})},
+      .routes = {.ids = ids, .weights = f32(1, 2)},
+      .scratch = reinterpret_cast<std::byte*>(numbers.data())};
+  const auto refused = guard([&] { return lower({step}, {}).workspace; });
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("gate is in Q4_K and up in Q8_0"), std::string::npos)
+      << refused.error().message;
+}
+
 // Of an A100, and of cards for a desk.
 constexpr uint32_t kLittleShared[] = {160 << 10, 99 << 10};
 

@@ -81,6 +81,17 @@ TEST(GpuModels, AgreeWithTheLaunchesOfADevice) {
   }
 }
 
+TEST(GpuModels, AgreeWhereAnExpertServesManyTokens) {
+  expect_same_bits("qwen3moe", 50, 40);
+  expect_same_bits("mixtral", 50, 40);
+  const std::string path = engine::fixture("granitemoe");
+  const engine::EngineOptions options{.context = 64, .chunk = 40};
+  Machine gpu = on_gpu(path, options, Activations::kInt8x2);
+  Machine reference = engine::machine(path, options, Activations::kInt8x2);
+  const auto ids = engine::some_ids(50, static_cast<int32_t>(gpu.model->config.vocab));
+  expect_same(outcome(gpu, ids, 3), outcome(reference, ids, 3));
+}
+
 // No room for tensor cores, and for attention of prompts only of short heads or not at all.
 TEST(GpuModels, AgreeWhereBlocksHaveLittleSharedMemory) {
   for (const uint32_t shared : {160u << 10, 99u << 10}) {

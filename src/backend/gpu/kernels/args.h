@@ -149,6 +149,18 @@ struct RouteArgs {
   int32_t tokens = 0, experts = 0, top_k = 0, sigmoid = 0, normalise = 0;
 };
 
+// Pairs of a token and its expert, sorted into groups of up to `size` that share an expert. Slot s is of
+// group s / size.
+struct GroupArgs {
+  const int32_t* ids = nullptr;             // [pairs]
+  int32_t* experts = nullptr;               // [groups], -1: the group has no pair
+  int32_t* tokens = nullptr;                // [groups * size], 0 where there is no pair
+  int32_t* slots = nullptr;                 // [pairs]
+  int32_t pairs = 0, top_k = 0, count = 0;  // count: of experts
+  int32_t groups = 0, size = 0;
+};
+inline constexpr int kGroupPiece = 2048;  // pairs that wait in shared memory
+
 // y[t] = the outputs of token t's experts, combined in increasing id.
 struct CombineArgs {
   const float* outputs = nullptr;  // [tokens * top_k, width], in order of choice
@@ -156,6 +168,7 @@ struct CombineArgs {
   const float* weights = nullptr;
   float* y = nullptr;  // [tokens, width]
   int32_t tokens = 0, top_k = 0, width = 0;
+  const int32_t* slots = nullptr;  // the row of each pair's output, where it is another one
 };
 
 // The greatest logits of each row, the greatest first, among equals the lowest id. Where there are fewer
@@ -230,7 +243,8 @@ struct MatvecArgs {
   Source source = Source::kPlain;
   int32_t from_act = 0;
 
-  // A mixture: grid row p multiplies with expert ids[p]; its input is row p / inputs_shared.
+  // A mixture: grid row p multiplies with expert ids[p], unless that is negative; its inputs are `tokens`
+  // rows from p * tokens / inputs_shared on.
   const int32_t* ids = nullptr;
   int32_t pairs = 0, inputs_shared = 1;
 };

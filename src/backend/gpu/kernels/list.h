@@ -13,6 +13,7 @@
   X(elementwise, ElementArgs, 256, 1)  \
   X(rows, RowsArgs, 256, 1)            \
   X(route, RouteArgs, 128, 1)          \
+  X(group, GroupArgs, 256, 1)          \
   X(combine, CombineArgs, 256, 1)      \
   X(top, TopArgs, 256, 1)              \
   X(finite, FiniteArgs, 256, 1)        \

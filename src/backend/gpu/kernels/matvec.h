@@ -237,8 +237,9 @@ JUNO_GPU void matvec(const MatvecArgs& a) {
   trigger_dependents();
   if (!a.ids) prefetch_share(a, me, warps_at_once, List{});
   wait_dependency();
-  Job job{.pair = block_y(), .input = 0, .expert = 0};
-  if (a.ids) job.input = block_y() / a.inputs_shared, job.expert = a.ids[block_y()];
+  Job job{.pair = block_y() * a.tokens, .input = 0, .expert = 0};
+  if (a.ids) job.input = job.pair / a.inputs_shared, job.expert = a.ids[block_y()];
+  if (job.expert < 0) return;
   if (a.block != 0) {
     gather_records(a, job.input);
     barrier();

@@ -13,7 +13,7 @@ inline constexpr int kRecordsAt = 1024;
 // taken twice, of the gate and of the up matrix. Passed by value, in registers.
 struct Job {
   int part, first, stride, strips;
-  int pair, input, expert;  // of a mixture: the row of ids, its input, its expert
+  int pair, input, expert;  // of a mixture: the first pair and input, and the expert
   JUNO_GPU int count() const { return first < strips ? (strips - first + stride - 1) / stride : 0; }
 };
 

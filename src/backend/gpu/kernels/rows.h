@@ -247,6 +247,43 @@ JUNO_GPU void route(const RouteArgs& a) {
   }
   for (int i = 0; i < a.top_k && a.normalise; ++i) weights[i] = weights[i] / chosen;
 }
+// The ids of all pairs, piece by piece in shared memory; each(expert, pair) by the thread that has the
+// expert, pairs in order.
+template <class Each>
+JUNO_GPU void each_pair(const GroupArgs& a, int32_t* some, Each&& each) {
+  for (int first = 0; first < a.pairs; first += kGroupPiece) {
+    const int count = a.pairs - first < kGroupPiece ? a.pairs - first : kGroupPiece;
+    barrier();
+    for (int i = thread(); i < count; i += threads()) some[i] = a.ids[first + i];
+    barrier();
+    for (int e = thread(); e < a.count; e += threads())
+      for (int i = 0; i < count; ++i)
+        if (some[i] == e) each(e, first + i);
+  }
+  barrier();
+}
+// One block. The next slot of each expert stands in shared memory, at first how many pairs it has.
+JUNO_GPU void group(const GroupArgs& a) {
+  begin();
+  int32_t *next = shared<int32_t>(), *some = next + a.count;
+  for (int e = thread(); e < a.count; e += threads()) next[e] = 0;
+  for (int s = thread(); s < a.groups * a.size; s += threads()) a.tokens[s] = 0;
+  each_pair(a, some, [&](int e, int) { ++next[e]; });
+  if (thread() == 0) {
+    int g = 0;
+    for (int e = 0; e < a.count; ++e) {
+      const int first = g, count = next[e];
+      for (int i = 0; i < count; i += a.size) a.experts[g++] = e;
+      next[e] = first * a.size;
+    }
+    while (g < a.groups) a.experts[g++] = -1;
+  }
+  each_pair(a, some, [&](int e, int pair) {
+    const int slot = next[e]++;
+    a.slots[pair] = slot;
+    a.tokens[slot] = pair / a.top_k;
+  });
+}
 JUNO_GPU void combine(const CombineArgs& a) {
   begin();
   for (int64_t i = element(); i < static_cast<int64_t>(a.tokens) * a.width; i += elements_at_once()) {
@@ -258,7 +295,8 @@ JUNO_GPU void combine(const CombineArgs& a) {
       for (int c = 0; c < a.top_k; ++c)
         if (ids[c] > last && (next < 0 || ids[c] < ids[next])) next = c;
       last = ids[next];
-      sum = fma(a.weights[t * a.top_k + next], a.outputs[(t * a.top_k + next) * a.width + i % a.width], sum);
+      const int64_t pair = t * a.top_k + next, row = a.slots ? a.slots[pair] : pair;
+      sum = fma(a.weights[pair], a.outputs[row * a.width + i % a.width], sum);
     }
     a.y[i] = sum;
   }
