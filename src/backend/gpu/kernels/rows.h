@@ -180,7 +180,7 @@ JUNO_GPU void prepare(const PrepareArgs& a) {
   const float* x =
       (is_q ? a.q + row * a.q_stride : a.k + row * a.k_stride) + static_cast<int64_t>(head) * p.key_dim;
   const float* ready = head_in_shared(x, p.key_dim, is_q ? a.q_norm : a.k_norm);
-  const float* turn = a.table + static_cast<int64_t>(row) * 2 * a.rope.pairs;
+  const float* turn = a.table ? a.table + static_cast<int64_t>(row) * 2 * a.rope.pairs : nullptr;
   const RopeShape shape = a.table ? a.rope : RopeShape{};
   for (int i = thread(); i < p.key_dim; i += threads()) {
     const float y = turned(shape, turn, i, [&](int j) { return ready[j]; });
