@@ -31,12 +31,14 @@ Json stages_json(const Opened& parts) {
     const model::Stage& s = parts.stages[i];
     const Estimate& e = parts.estimates[i];
     const auto memory = s.ops->device().memory();
-    list.push_back({{"backend", s.ops->backend()},
-                    {"layers", {s.first, s.last}},
-                    {"estimate", {{"weights", e.weights}, {"kv", e.kv}, {"work", e.work}}},
-                    {"held_bytes", s.ops->device().held()},
-                    {"peak_bytes", s.ops->device().peak()},
-                    {"card_bytes", memory ? Json(memory->total) : Json()}});
+    list.push_back(
+        {{"backend", s.ops->backend()},
+         {"layers", {s.first, s.last}},
+         {"estimate", {{"weights", e.weights}, {"kv", e.kv}, {"work", e.work}, {"upload", e.upload}}},
+         {"predicted_bytes", e.total()},
+         {"held_bytes", s.ops->device().held()},
+         {"peak_bytes", s.ops->device().peak()},
+         {"card_bytes", memory ? Json(memory->total) : Json()}});
   }
   return list;
 }

@@ -324,12 +324,14 @@ std::vector<Estimate> estimate(gguf::Reader& file, std::span<const model::Stage>
   const auto book = [&](uint64_t Estimate::*what) {  // what came since the last time
     size_t i = 0;
     for (const ops::LedgerDevice& l : ledgers) {
-      sizes[i].*what = l.bytes() - sizes[i].total();
+      sizes[i].*what = l.bytes() - sizes[i].kept();
       ++i;
     }
   };
   model::Model model = take(model::load_model(std::move(file), how.context, devices, Log{}));
   book(&Estimate::weights);
+  auto size = sizes.begin();
+  for (const ops::LedgerDevice& l : ledgers) (size++)->upload = l.room();
   const std::vector<ops::KvShape> layers(static_cast<size_t>(model.config.layers), model.config.kv_shape());
   const auto pool = take(engine::KvPool::make(devices, layers, how.pages()));
   book(&Estimate::kv);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a model runs: which layers on which device, what each device will hold, and a line that says so.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -17,7 +18,9 @@ namespace juno::api {
 // are not in it.
 struct Estimate {
   uint64_t weights = 0, kv = 0, work = 0;
-  uint64_t total() const { return weights + kv + work; }
+  uint64_t upload = 0;  // besides the weights while they are uploaded, before kv and work are taken
+  uint64_t kept() const { return weights + kv + work; }
+  uint64_t total() const { return weights + std::max(kv + work, upload); }  // at most, at once
 };
 
 // Of an engine: how much it works on at once.

@@ -2,6 +2,7 @@
 #include "backend/gpu/gpu_device.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "backend/gpu/plan.h"
 #include "backend/gpu/repack.h"
@@ -25,6 +26,11 @@ uint32_t format_id(const Tensor& weight) { return static_cast<uint32_t>(weight.d
 GpuDevice::~GpuDevice() {
   for (void* weight : weights_) runtime_->release(weight);
   runtime_->release(raw_);
+}
+
+Result<void*> GpuDevice::allocate(size_t bytes) {
+  runtime_->release(std::exchange(raw_, nullptr));
+  return runtime_->allocate(bytes);
 }
 
 Result<Tensor> GpuDevice::upload(const Tensor& host) {

@@ -16,7 +16,7 @@ class GpuDevice final : public ops::Device {
 
   Runtime& runtime() { return *runtime_; }
 
-  Result<void*> allocate(size_t bytes) override { return runtime_->allocate(bytes); }
+  Result<void*> allocate(size_t bytes) override;
   void release(void* memory) override { runtime_->release(memory); }
   Result<Tensor> upload(const Tensor& host) override;
   size_t own_bytes() const override;
@@ -36,7 +36,7 @@ class GpuDevice final : public ops::Device {
 
   std::unique_ptr<Runtime> runtime_;
   std::vector<void*> weights_;
-  void* raw_ = nullptr;  // a piece of a weight as the file has it
+  void* raw_ = nullptr;  // a piece of a weight as the file has it, while weights are uploaded
 };
 
 }  // namespace juno::gpu
