@@ -70,7 +70,8 @@ class Lowerer {
 
 template <class T>
 T* Lowerer::take(size_t count) {
-  std::byte* const at = how_.memory.workspace + used_;
+  // As a number: while its size is asked for there is no workspace yet.
+  const auto at = reinterpret_cast<uintptr_t>(how_.memory.workspace) + used_;
   used_ += aligned(count * sizeof(T));
   out_.workspace = std::max(out_.workspace, used_);
   return reinterpret_cast<T*>(at);
