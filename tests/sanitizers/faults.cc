@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does what the sanitizer of its build must report, so that none can be off unseen:  faults overflow|undefined|leak|race
+// Does what the sanitizer of its build must report, so that none can be off unseen:
+//   faults overflow|undefined|leak|race
 #include <climits>
 #include <cstddef>
 #include <map>
