@@ -11,7 +11,6 @@ namespace {
 
 inline constexpr int kPanelRows = 8;
 inline constexpr int kPanelTokens = 4;
-inline constexpr int kPairTokens = 0;  // that meet two panels at a time: none
 
 JUNO_BOTH void turn4(const uint8_t* w, int64_t stride, Bytes* to) {
   const auto at = [&](int64_t row) {
@@ -77,6 +76,7 @@ JUNO_BOTH void store_panel(float* y, const float* sums, int skip, int rows) {
 
 #if !defined(__AVXVNNI__)  // isa_avxvnni_panel.h has better words for these
 
+inline constexpr int kPairTokens = 4;  // that meet two panels at a time
 inline constexpr int kPanelOffset = 0;
 inline constexpr bool kWideParts = false;  // of 16: a run of products only
 template <bool kSigned, int kLargest>

@@ -9,6 +9,7 @@
 namespace juno::cpu {
 namespace {
 
+inline constexpr int kPairTokens = 0;     // that meet two panels at a time: none
 inline constexpr int kPanelOffset = 128;  // signed bytes are stored with so much added
 inline constexpr bool kWideParts = true;  // add_four's sums are of 32 bits
 template <bool kSigned, int kLargest>

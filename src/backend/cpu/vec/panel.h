@@ -121,6 +121,7 @@ struct PanelItem {
   Panel unpacked[kItemPanels];
   int panels;
   int first, count;   // activation rows: tokens times planes
+  int64_t x_stride;   // bytes between them
   float* sums;        // [panels, count, kLevels, kPanelRows]
   std::byte* folded;  // room for squares.h: a group of a panel in two planes
 };
@@ -140,10 +141,9 @@ JUNO_BOTH Panel panel_from(const PanelItem& item, int index, int64_t skip) {
 // Activation rows from t on, from block `begin` on, and their sums with panel `index`.
 template <class S>
 JUNO_BOTH PanelTile tile_of(const Product& p, const PanelItem& item, int index, int t, int64_t begin) {
-  return {record_row(p, item.first + t) + begin * RecordOf<S::block, S::cell>::bytes,
-          static_cast<int64_t>(p.packed_bytes()),
-          item.sums + (static_cast<int64_t>(index) * item.count + t) * kLevels * kPanelRows,
-          int64_t{item.count} * kLevels * kPanelRows};
+  const int64_t panel_sums = int64_t{item.count} * kLevels * kPanelRows;
+  return {p.packed + (item.first + t) * item.x_stride + begin * RecordOf<S::block, S::cell>::bytes,
+          item.x_stride, item.sums + index * panel_sums + t * kLevels * kPanelRows, panel_sums};
 }
 
 // Group g of all panels; they are unpacked from block `origin` on.
@@ -217,6 +217,7 @@ JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, st
   PanelItem item;
   for (int i = 0; i < kItemPanels; ++i) item.unpacked[i] = panel<kBlock, Raw<F>::cell>(p, scratch, i);
   item.sums = reinterpret_cast<float*>(scratch + kItemPanels * p.panel_bytes(kPanelRows));
+  item.x_stride = static_cast<int64_t>(p.packed_bytes());
   const int count = p.tokens * p.planes, most = count > kPanelTokens ? kItemPanels : 1;
   const int together = count < kItemTokens ? count : kItemTokens;
   item.folded = reinterpret_cast<std::byte*>(item.sums + int64_t{kItemRows} * together * kLevels);

@@ -86,7 +86,8 @@ JUNO_BOTH void panel_unit(const Panel* w, const std::byte* const* x, int first, 
       for (int e = run; e < run + S::run; e += 4) {
         Bytes four[kPanels];
 #pragma GCC unroll 2
-        for (int i = 0; i < kPanels; ++i) four[i] = load_bytes(w[i].q + (c * S::cell + e) / 4 * kVectorBytes);
+        for (int i = 0; i < kPanels; ++i)
+          four[i] = load_bytes(w[i].q + c * (S::cell / 4 * kVectorBytes) + e / 4 * kVectorBytes);
 #pragma GCC unroll 16
         for (int i = 0; i < kSums; ++i) {
           Ints& part = parts[i % kPanels * kTokens + i / kPanels];  // a token's panels one after the other
