@@ -4,87 +4,28 @@
 // A group of a panel is unpacked once and stays in the first cache. Included by the files of vec/ only.
 #pragma once
 #include "backend/cpu/vec/panel_group.h"
+#include "backend/cpu/vec/panel_one.h"
 #include "backend/cpu/vec/squares.h"
-#include "backend/cpu/vec/turned.h"
 
 #if defined(JUNO_PANELS)
 
 namespace juno::cpu {
 namespace {
 
-// Rows of one panel in the file, or turned. In the file panels overlap near the last row, or repeat a row.
-struct PanelRows {
-  const uint8_t* w;
-  int64_t stride;
-  bool turned;
-  int64_t output;  // of the first lane that is kept
-  int skip, rows;  // lanes: skip, skip + 1, … skip + rows - 1 are kept
-};
-JUNO_BOTH PanelRows panel_rows(const Product& p, int64_t output, int64_t last) {
-  const auto* w = static_cast<const uint8_t*>(p.weight);
-  if (p.outputs < kPanelRows) return {w + output * p.row_bytes, 0, false, output, 0, 1};
-  const int rows = last - output < kPanelRows ? static_cast<int>(last - output) : kPanelRows;
-  const int64_t past = output + kPanelRows - p.outputs, first = past > 0 ? output - past : output;
-  return {w + first * p.row_bytes, p.row_bytes, p.turned, output, static_cast<int>(output - first), rows};
-}
-
-// Of blocks [from, to) of all rows: what lies singly is gathered row by row.
-template <class F>
-JUNO_BOTH void gather_scales(const PanelRows& rows, int64_t from, int64_t to, uint32_t* gathered,
-                             uint32_t* fifths) {
-  using Block = typename F::Block;
-  for (int r = 0; r < kPanelRows; ++r) {
-    const auto* blocks = reinterpret_cast<const Block*>(rows.w + r * rows.stride);
-    for (int64_t b = from; b < to; ++b) {
-      uint32_t& own = gathered[(b - from) * kPanelRows + r];
-      if constexpr (quant::HasMin<F>)
-        std::memcpy(&own, reinterpret_cast<const uint8_t*>(blocks + b) + kScales<F>, 4);
-      else if constexpr (HalfScale<F>) own = blocks[b].d;
-      else own = bits_of(F::d(blocks[b]));
-      if constexpr (requires { Raw<F>::fifths; })
-        std::memcpy(fifths + (b - from) * kPanelRows + r,
-                    reinterpret_cast<const uint8_t*>(blocks + b) + Raw<F>::fifths, 4);
-    }
-  }
-}
-
-inline constexpr int kGather = 8;  // blocks whose scales are gathered at a time
-
-// What lies singly in a block: the scales, and the dwords of fifth bits.
-struct Singles {
-  Ints scales, fifths;
-};
-template <class F>
-JUNO_BOTH Singles turned_singles(const uint8_t* block) {
-  Singles of{};
-  if constexpr (Turnable<F>) {
-    if constexpr (requires { Raw<F>::fifths; }) of.fifths = turned_dwords(block, Raw<F>::fifths);
-    if constexpr (quant::HasMin<F>) of.scales = turned_dwords(block, kScales<F>);
-    else if constexpr (half_at<F>() == -1) of.scales = turned_dwords(block, offsetof(typename F::Block, d));
-    else of.scales = turned_halves<F>(block);
-  }
-  return of;
-}
-
 // Block b of the file to block `at` of `out`.
 template <class F, int kBlock>
 JUNO_BOTH void unpack_block(const RawRows& w, const Singles& singles, int64_t at, const Panel& out) {
   constexpr int kSize = F::block_size, kPerBlock = kSize / kBlock, kCells = kSize / Raw<F>::cell;
   constexpr bool kSingles = kBlock == Raw<F>::cell;
-  Raw<F>::get(w, singles.fifths, {out.q + at * kSize / 4 * kVectorBytes});
+  Raw<F>::get(w, singles.fifths, PanelBytes{out.q + at * kSize / 4 * kVectorBytes});
   if constexpr (kSize == 256)
     Raw<F>::scales(w, PanelScales<kSingles>{out.s + at * kCells * kVectorBytes,
                                             out.u + at * (kSingles ? kCells : kCells / 2) * kVectorBytes});
-  Floats d;
-  if constexpr (quant::HasMin<F> || HalfScale<F>) d = low_half(singles.scales);
-  else d = as_floats(singles.scales);
+  const Floats d = scale_d<F>(singles);
 #pragma GCC unroll 8
   for (int i = 0; i < kPerBlock; ++i) {
     wide_store(out.d + (at * kPerBlock + i) * kPanelRows, d);
-    if constexpr (quant::HasMin<F>) {
-      const Floats m = high_half(singles.scales);
-      wide_store(out.m + (at * kPerBlock + i) * kPanelRows, kNegativeMinimum<F> ? wide_negative(m) : m);
-    }
+    if constexpr (quant::HasMin<F>) wide_store(out.m + (at * kPerBlock + i) * kPanelRows, scale_m<F>(singles));
   }
 }
 
@@ -92,27 +33,10 @@ JUNO_BOTH void unpack_block(const RawRows& w, const Singles& singles, int64_t at
 template <class F, int kBlock>
 JUNO_BOTH void unpack_panel(const PanelRows& rows, int64_t origin, int64_t from, int64_t to,
                             const Panel& out) {
-  constexpr int64_t kBytes = sizeof(typename F::Block);
-  if (rows.turned) {
-    for (int64_t b = from; b < to; ++b) {
-      const uint8_t* const block = rows.w + b * kBytes * kPanelRows;
-      unpack_block<F, kBlock>({block, 0, nullptr, true}, turned_singles<F>(block), b - origin, out);
-    }
-    return;
-  }
-  alignas(64) uint32_t gathered[kGather * kPanelRows], fifths[kGather * kPanelRows];
-  const auto single = [](const uint32_t* all, int64_t index) {
-    return load_ints(reinterpret_cast<const int32_t*>(all + index * kPanelRows));
-  };
-  for (int64_t first = from; first < to; first += kGather) {
-    const int64_t last = first + kGather < to ? first + kGather : to;
-    gather_scales<F>(rows, first, last, gathered, fifths);
-    for (int64_t b = first; b < last; ++b) {
-      const RawRows w{rows.w + b * kBytes, rows.stride, rows.w + kPanelRows * (rows.stride + b * kBytes),
-                      false};
-      unpack_block<F, kBlock>(w, {single(gathered, b - first), single(fifths, b - first)}, b - origin, out);
-    }
-  }
+  visit_blocks<F>(rows, from, to,
+                  [&](const RawRows& w, const Singles& singles, int64_t b) [[gnu::always_inline]] {
+                    unpack_block<F, kBlock>(w, singles, b - origin, out);
+                  });
 }
 
 // A few panels, and the activation rows that meet them at a time.
@@ -231,7 +155,10 @@ JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, st
     }
     for (item.first = 0; item.first < count; item.first += kItemTokens) {
       item.count = count - item.first < kItemTokens ? count - item.first : kItemTokens;
-      multiply_item<F, kBlock>(p, item);
+      if (item.count == 1)
+        for (int i = 0; i < item.panels; ++i)
+          multiply_one<F, kBlock>(p, item.rows[i], tile_of<ShapeOf<F, kBlock>>(p, item, i, 0, 0));
+      else multiply_item<F, kBlock>(p, item);
       store_item(p, item);
     }
   }

@@ -112,9 +112,9 @@ JUNO_BOTH void panel_unit(const Panel* w, const std::byte* const* x, int first, 
 
 // acc = fma(m dx, M, acc).
 template <class S, int kTokens>
-JUNO_BOTH void panel_minimum(const Panel& w, const std::byte* const* x, const float* dx, Floats* acc) {
+JUNO_BOTH void panel_minimum(Floats m, const std::byte* u, const std::byte* const* x, const float* dx,
+                             Floats* acc) {
   using R = RecordOf<S::block, S::cell>;
-  const Floats m = wide_load(w.m);
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
     Ints sum;
@@ -124,7 +124,7 @@ JUNO_BOTH void panel_minimum(const Panel& w, const std::byte* const* x, const fl
       sum = no_ints();
 #pragma GCC unroll 4
       for (int c = 0; c < S::block / S::cell; c += 2)
-        sum = add_pair(sum, load_bytes(w.u + c / 2 * kVectorBytes), x[t] + R::shorts + 2 * c);
+        sum = add_pair(sum, load_bytes(u + c / 2 * kVectorBytes), x[t] + R::shorts + 2 * c);
     }
     acc[t] = wide_fma(wide_mul(m, all_floats(dx[t])), to_floats(sum), acc[t]);
   }
@@ -174,7 +174,8 @@ template <class S, int kTokens, int kPanels>
 #pragma GCC unroll 8
       for (int t = 0; t < kTokens; ++t) dx[t] = float_at(x[t] + R::scale);
 #pragma GCC unroll 2
-      for (int i = 0; i < kPanels; ++i) panel_minimum<S, kTokens>(w[i], x, dx, acc + i * kTokens);
+      for (int i = 0; i < kPanels; ++i)
+        panel_minimum<S, kTokens>(wide_load(w[i].m), w[i].u, x, dx, acc + i * kTokens);
     }
 #pragma GCC unroll 2
     for (int i = 0; i < kPanels; ++i) {

@@ -34,7 +34,7 @@ JUNO_BOTH void square_minimum(const Panel& w, const std::byte* x, int64_t stride
     own[t] = x + t * stride;
     dx[t] = float_at(own[t] + R::scale);
   }
-  panel_minimum<S, kSquare>(w, own, dx, acc);
+  panel_minimum<S, kSquare>(wide_load(w.m), w.u, own, dx, acc);
 }
 
 // acc[t] with unit `unit` of a block added.
