@@ -17,7 +17,8 @@ template <class F, int kBlock>
 JUNO_BOTH void unpack_block(const RawRows& w, const Singles& singles, int64_t at, const Panel& out) {
   constexpr int kSize = F::block_size, kPerBlock = kSize / kBlock, kCells = kSize / Raw<F>::cell;
   constexpr bool kSingles = kBlock == Raw<F>::cell;
-  Raw<F>::get(w, singles.fifths, PanelBytes{out.q + at * kSize / 4 * kVectorBytes});
+  constexpr int kWidth = ShapeOf<F, kBlock>::width;
+  Raw<F>::get(w, singles.fifths, PanelQuads<kWidth>{out.q + at * kSize / 4 * kVectorBytes * kWidth});
   if constexpr (kSize == 256)
     Raw<F>::scales(w, PanelScales<kSingles>{out.s + at * kCells * kVectorBytes,
                                             out.u + at * (kSingles ? kCells : kCells / 2) * kVectorBytes});
@@ -25,7 +26,8 @@ JUNO_BOTH void unpack_block(const RawRows& w, const Singles& singles, int64_t at
 #pragma GCC unroll 8
   for (int i = 0; i < kPerBlock; ++i) {
     wide_store(out.d + (at * kPerBlock + i) * kPanelRows, d);
-    if constexpr (quant::HasMin<F>) wide_store(out.m + (at * kPerBlock + i) * kPanelRows, scale_m<F>(singles));
+    if constexpr (quant::HasMin<F>)
+      wide_store(out.m + (at * kPerBlock + i) * kPanelRows, scale_m<F>(singles));
   }
 }
 
@@ -34,9 +36,8 @@ template <class F, int kBlock>
 JUNO_BOTH void unpack_panel(const PanelRows& rows, int64_t origin, int64_t from, int64_t to,
                             const Panel& out) {
   visit_blocks<F>(rows, from, to,
-                  [&](const RawRows& w, const Singles& singles, int64_t b) [[gnu::always_inline]] {
-                    unpack_block<F, kBlock>(w, singles, b - origin, out);
-                  });
+                  [&](const RawRows& w, const Singles& singles, int64_t b)
+                      [[gnu::always_inline]] { unpack_block<F, kBlock>(w, singles, b - origin, out); });
 }
 
 // A few panels, and the activation rows that meet them at a time.
@@ -54,7 +55,7 @@ struct PanelItem {
 template <class S>
 JUNO_BOTH Panel panel_from(const PanelItem& item, int index, int64_t skip) {
   Panel w = item.unpacked[index];
-  w.q += skip * (S::block / 4 * kVectorBytes);
+  w.q += skip * (S::block / 4 * kVectorBytes * S::width);
   w.s += skip * (S::block / S::cell * kVectorBytes);
   w.u += skip * (S::pairs * kVectorBytes);
   w.d += skip * kPanelRows;
@@ -66,8 +67,8 @@ JUNO_BOTH Panel panel_from(const PanelItem& item, int index, int64_t skip) {
 template <class S>
 JUNO_BOTH PanelTile tile_of(const Product& p, const PanelItem& item, int index, int t, int64_t begin) {
   const int64_t panel_sums = int64_t{item.count} * kLevels * kPanelRows;
-  return {p.packed + (item.first + t) * item.x_stride + begin * RecordOf<S::block, S::cell>::bytes,
-          item.x_stride, item.sums + index * panel_sums + t * kLevels * kPanelRows, panel_sums};
+  return {p.packed + (item.first + t) * item.x_stride + begin * RecordOf<S>::bytes, item.x_stride,
+          item.sums + index * panel_sums + t * kLevels * kPanelRows, panel_sums};
 }
 
 // Group g of all panels; they are unpacked from block `origin` on.
@@ -139,7 +140,7 @@ JUNO_BOTH void store_item(const Product& p, const PanelItem& item) {
 template <class F, int kBlock>
 JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
   PanelItem item;
-  for (int i = 0; i < kItemPanels; ++i) item.unpacked[i] = panel<kBlock, Raw<F>::cell>(p, scratch, i);
+  for (int i = 0; i < kItemPanels; ++i) item.unpacked[i] = panel<ShapeOf<F, kBlock>>(p, scratch, i);
   item.sums = reinterpret_cast<float*>(scratch + kItemPanels * p.panel_bytes(kPanelRows));
   item.x_stride = static_cast<int64_t>(p.packed_bytes());
   const int count = p.tokens * p.planes, most = count > kPanelTokens ? kItemPanels : 1;
@@ -157,7 +158,7 @@ JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, st
       item.count = count - item.first < kItemTokens ? count - item.first : kItemTokens;
       if (item.count == 1)
         for (int i = 0; i < item.panels; ++i)
-          multiply_one<F, kBlock>(p, item.rows[i], tile_of<ShapeOf<F, kBlock>>(p, item, i, 0, 0));
+          multiply_one<F, kBlock>(p, item.rows[i], tile_of<ShapeOf<F, kBlock, 1>>(p, item, i, 0, 0));
       else multiply_item<F, kBlock>(p, item);
       store_item(p, item);
     }

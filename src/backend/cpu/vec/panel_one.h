@@ -13,8 +13,8 @@ namespace {
 // Where elements go (raw.h) to be multiplied at once: whole [units of a block] and parts [its runs].
 template <class F, int kBlock>
 struct PanelSums {
-  using S = ShapeOf<F, kBlock>;
-  using R = RecordOf<S::block, S::cell>;
+  using S = ShapeOf<F, kBlock, 1>;
+  using R = RecordOf<S>;
   const std::byte *x, *s;  // activations, and sub-scales [cells]
   Ints* parts;
   Whole* whole;
@@ -27,14 +27,14 @@ struct PanelSums {
     part = add_four<S::is_signed>(part, v, record + i % kBlock);
     if (i % S::run == S::run - 4)
       whole[i / S::unit] =
-          fold<S::scaled, kOnce>(whole[i / S::unit], part, s + i / S::cell * kVectorBytes);
+          fold<S::scaled, kOnce, 1>(whole[i / S::unit], part, s + i / S::cell * kVectorBytes);
   }
 };
 
 // What offsets that `put` does not begin with add: activation block `x`, cells from `first` on.
 template <class S>
 JUNO_BOTH void add_offsets(const std::byte* x, const std::byte* u, Whole* whole) {
-  using R = RecordOf<S::block, S::cell>;
+  using R = RecordOf<S>;
   constexpr int kStepCells = S::scaled && S::block > S::cell ? 2 : 1;
   if constexpr (S::offset && !kWideParts) {
 #pragma GCC unroll 8
@@ -65,8 +65,8 @@ struct PanelRow {
 // Block b of the file.
 template <class F, int kBlock>
 JUNO_BOTH void multiply_block(const RawRows& w, const Singles& singles, int64_t b, PanelRow& row) {
-  using S = ShapeOf<F, kBlock>;
-  using R = RecordOf<S::block, S::cell>;
+  using S = ShapeOf<F, kBlock, 1>;
+  using R = RecordOf<S>;
   constexpr int kSize = F::block_size, kPerBlock = kSize / kBlock, kUnits = kBlock / S::unit;
   constexpr bool kSingles = kBlock == S::cell;
   alignas(64) std::byte s[kSize / S::cell * kVectorBytes], u[kPerBlock * S::pairs * kVectorBytes];
@@ -97,9 +97,8 @@ template <class F, int kBlock>
 [[gnu::noinline]] void multiply_one(const Product& p, const PanelRows& rows, const PanelTile& tile) {
   PanelRow row{tile.x, tile.sums, p.blocks(), quant::group_begin(1, p.blocks()), no_floats(), 0};
   visit_blocks<F>(rows, 0, p.blocks() / (F::block_size / kBlock),
-                  [&](const RawRows& w, const Singles& singles, int64_t b) [[gnu::always_inline]] {
-                    multiply_block<F, kBlock>(w, singles, b, row);
-                  });
+                  [&](const RawRows& w, const Singles& singles, int64_t b)
+                      [[gnu::always_inline]] { multiply_block<F, kBlock>(w, singles, b, row); });
   while (row.g < quant::kGroups) row.next_group();
 }
 

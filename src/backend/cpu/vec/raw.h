@@ -42,9 +42,10 @@ struct RawRows {
 
 // Where unpacked elements go: element i of a block, i a multiple of 4. Those of 32 come in an order in which
 // no later one precedes an earlier one of the same run, so that PanelSums (panel_one.h) may be here as well.
-struct PanelBytes {
+template <int kWidth>
+struct PanelQuads {
   std::byte* at;
-  JUNO_BOTH void put(int i, Bytes v) const { store_bytes(at + i * kPanelRows, v); }
+  JUNO_BOTH void put(int i, Bytes v) const { store_quad(at + i * kPanelRows * kWidth, quad_of<kWidth>(v)); }
 };
 
 // Where sub-scales go: one vector of scales a cell; one of pairs for two neighbouring cells, or, where a
