@@ -143,7 +143,8 @@ JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, st
   for (int i = 0; i < kItemPanels; ++i) item.unpacked[i] = panel<ShapeOf<F, kBlock>>(p, scratch, i);
   item.sums = reinterpret_cast<float*>(scratch + kItemPanels * p.panel_bytes(kPanelRows));
   item.x_stride = static_cast<int64_t>(p.packed_bytes());
-  const int count = p.tokens * p.planes, most = count > kPanelTokens ? kItemPanels : 1;
+  const int count = p.tokens * p.planes;
+  const int most = count > kBatchTokens ? kItemPanels : count > kPanelTokens ? 2 : 1;
   const int together = count < kItemTokens ? count : kItemTokens;
   item.folded = reinterpret_cast<std::byte*>(item.sums + int64_t{kItemRows} * together * kLevels);
 #if defined(JUNO_SQUARES)

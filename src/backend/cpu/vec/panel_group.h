@@ -13,6 +13,7 @@ namespace {
 
 inline constexpr int kLevels = 3;                           // sums that wait for their neighbour
 inline constexpr int kItemPanels = kItemRows / kPanelRows;  // unpacked at a time for many tokens
+inline constexpr int kBatchTokens = 32;                     // of which fewer panels stay in the first cache
 inline constexpr size_t kVectorBytes = sizeof(Bytes);
 
 // What the arithmetic depends on: formats that agree share a kernel.
