@@ -67,8 +67,23 @@ JUNO_BOTH Panel panel_from(const PanelItem& item, int index, int64_t skip) {
 template <class S>
 JUNO_BOTH PanelTile tile_of(const Product& p, const PanelItem& item, int index, int t, int64_t begin) {
   const int64_t panel_sums = int64_t{item.count} * kLevels * kPanelRows;
-  return {p.packed + (item.first + t) * item.x_stride + begin * RecordOf<S>::bytes, item.x_stride,
-          item.sums + index * panel_sums + t * kLevels * kPanelRows, panel_sums};
+  return {p.packed + (item.first + t) * item.x_stride + begin * RecordOf<S>::bytes,
+          item.x_stride,
+          item.sums + index * panel_sums + t * kLevels * kPanelRows,
+          panel_sums,
+          nullptr,
+          0,
+          0};
+}
+
+// While few tokens are multiplied with group g, the next one is on its way: a part of it with `tokens` of
+// them from t on. The group behind the last is the first of the next panel.
+JUNO_BOTH void ask_ahead(const Product& p, const PanelRows& rows, int g, int t, int tokens, PanelTile& tile) {
+  const int64_t count = p.tokens * p.planes, blocks = p.steps();
+  tile.panel_bytes = p.row_bytes * kPanelRows;
+  const int64_t group = tile.panel_bytes / quant::kGroups;
+  tile.ahead = rows.w + (g + 1) * group + group * t / count;
+  tile.lines = (group * tokens / count / 64 + blocks) / blocks;
 }
 
 // Group g of all panels; they are unpacked from block `origin` on.
@@ -90,6 +105,7 @@ JUNO_BOTH void multiply_group(const Product& p, const PanelItem& item, int64_t o
     const int tokens = item.count - t < most ? item.count - t : most;
     for (int i = 0; i < item.panels; ++i) {
       PanelTile tile = tile_of<S>(p, item, i, t, begin);
+      if (item.rows[i].turned && item.rows[i].ahead == 0) ask_ahead(p, item.rows[i], g, t, tokens, tile);
       int left = tokens;
       if constexpr (kPairTokens > 0) {
         if (pairs && i + 1 < item.panels) panel_tiles<S, kPairTokens, 2>(w + i++, blocks, tile, g, left);

@@ -68,6 +68,10 @@ struct PanelTile {
   int64_t x_stride;    // bytes between tokens
   float* sums;         // [tokens, kLevels, kPanelRows]
   int64_t panel_sums;  // floats between those of two panels
+  // What is unpacked next, asked for meanwhile: so many cache lines of each panel with each block.
+  const uint8_t* ahead;
+  int64_t panel_bytes;  // from a panel to the next one
+  int64_t lines;
 };
 
 // whole[i * kTokens + t] = the sum of a unit of panel i and token t: cells [first, last) of a block.
@@ -162,7 +166,11 @@ template <class S, int kTokens, int kPanels>
   for (int i = 0; i < kPanels; ++i) w[i] = panels[i];
 #pragma GCC unroll 8
   for (int t = 0; t < kTokens; ++t) x[t] = tile.x + t * tile.x_stride;
+  const uint8_t* ahead = tile.ahead;
   for (int64_t b = 0; b < blocks; ++b) {
+    for (int64_t line = 0; line < tile.lines; ++line, ahead += 64)
+#pragma GCC unroll 2
+      for (int i = 0; i < kPanels; ++i) __builtin_prefetch(ahead + i * tile.panel_bytes, 0, 2);
     for (int unit = 0; unit < kUnits; ++unit) {
       Whole whole[kSums];
       panel_unit<S, kTokens, kPanels>(w, x, unit * (kCells / kUnits), whole);
@@ -203,6 +211,7 @@ JUNO_BOTH void panel_tiles(const Panel* w, int64_t blocks, PanelTile& tile, int 
   for (; tokens >= kTokens; tokens -= kTokens) {
     panel_group<S, kTokens, kPanels>(w, blocks, tile, g);
     tile.x += kTokens * tile.x_stride;
+    tile.ahead += blocks * tile.lines * 64;
     tile.sums += kTokens * kLevels * kPanelRows;
   }
 }

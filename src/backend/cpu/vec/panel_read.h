@@ -2,6 +2,7 @@
 // A panel's blocks one after the other, as the file has them or turned, with what lies singly in each.
 // Included by the files of vec/ only.
 #pragma once
+#include "backend/cpu/vec/panel_group.h"
 #include "backend/cpu/vec/turned.h"
 
 #if defined(JUNO_PANELS)
@@ -14,15 +15,18 @@ struct PanelRows {
   const uint8_t* w;
   int64_t stride;
   bool turned;
+  int ahead;       // bytes: turned weights so far on are asked for while these are read
   int64_t output;  // of the first lane that is kept
   int skip, rows;  // lanes: skip, skip + 1, … skip + rows - 1 are kept
 };
 JUNO_BOTH PanelRows panel_rows(const Product& p, int64_t output, int64_t last) {
   const auto* w = static_cast<const uint8_t*>(p.weight);
-  if (p.outputs < kPanelRows) return {w + output * p.row_bytes, 0, false, output, 0, 1};
+  if (p.outputs < kPanelRows) return {w + output * p.row_bytes, 0, false, 0, output, 0, 1};
   const int rows = last - output < kPanelRows ? static_cast<int>(last - output) : kPanelRows;
   const int64_t past = output + kPanelRows - p.outputs, first = past > 0 ? output - past : output;
-  return {w + first * p.row_bytes, p.row_bytes, p.turned, output, static_cast<int>(output - first), rows};
+  const int count = p.tokens * p.planes, ahead = count > kPanelTokens && count <= kBatchTokens ? 0 : 4096;
+  return {w + first * p.row_bytes,          p.row_bytes, p.turned, ahead, output,
+          static_cast<int>(output - first), rows};
 }
 
 // Of blocks [from, to) of all rows: what lies singly is gathered row by row.
@@ -70,7 +74,7 @@ JUNO_BOTH void visit_blocks(const PanelRows& rows, int64_t from, int64_t to, Vis
   if (rows.turned) {
     for (int64_t b = from; b < to; ++b) {
       const uint8_t* const block = rows.w + b * kBytes * kPanelRows;
-      visit(RawRows{block, 0, nullptr, true}, turned_singles<F>(block), b);
+      visit(RawRows{block, 0, block + rows.ahead, true}, turned_singles<F>(block), b);
     }
     return;
   }

@@ -25,12 +25,11 @@ struct RawRows {
   // 16 bytes of each row, from byte `at` of the block on: dword i of all to[i].
   JUNO_BOTH void turn(int at, Bytes* to) const {
     if (turned) {
-      constexpr int kAhead = 4096;
-      const uint8_t* from = w + at / 4 * 4 * kPanelRows;
+      const int first = at / 4 * 4 * kPanelRows;
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        __builtin_prefetch(from + kAhead + 4 * i * kPanelRows, 0, 3);
-        to[i] = load_bytes(from + 4 * i * kPanelRows);
+      for (int i = 0; i < 4 * 4 * kPanelRows; i += 4 * kPanelRows) {
+        if (i % 64 == 0) __builtin_prefetch(ahead + first + i, 0, 3);
+        to[i / (4 * kPanelRows)] = load_bytes(w + first + i);
       }
       return;
     }
