@@ -39,12 +39,14 @@ foreach(program IN LISTS o0_programs)
   endif()
 endforeach()
 
-# Every kernel and whole models on 64-bit Arm. Neon may not be missing: ctest does not see a whole program's skips.
+# Every kernel and whole models on 64-bit Arm. None of its sets may be missing: ctest does not see a whole program's skips.
 set(qemu qemu-aarch64 -L /usr/aarch64-linux-gnu -cpu max)
 foreach(program IN ITEMS backend/cpu/backend_cpu_test isas/isas_test)
   get_filename_component(name ${program} NAME_WE)
-  juno_test_from(arm64 arm64.${name} bits tests/${program} ${qemu} {} --gtest_brief=1 --gtest_filter=*/neon*)
-  set_property(TEST arm64.${name} APPEND PROPERTY ENVIRONMENT JUNO_NEEDS_ISA=neon)
+  foreach(isa IN ITEMS neon i8mm)
+    juno_test_from(arm64 arm64.${isa}.${name} bits tests/${program} ${qemu} {} --gtest_brief=1 --gtest_filter=*/${isa}*)
+    set_property(TEST arm64.${isa}.${name} APPEND PROPERTY ENVIRONMENT JUNO_NEEDS_ISA=${isa})
+  endforeach()
 endforeach()
 
 # 60 seconds of libFuzzer each. What it finds goes to build/dev/fuzz; what is worth keeping, to fuzz/corpus.

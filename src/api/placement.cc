@@ -20,7 +20,7 @@ namespace {
 using Stages = std::vector<model::Stage>;
 
 constexpr int kChunk = 256, kCardChunk = 512;  // tokens of a step, on a CPU and where a card takes part
-constexpr int kBeside = 16;  // on a CPU, where a step of 64 takes six times as long as one of a few decodes
+constexpr int kBeside = 8;  // on a CPU, where a step of 64 takes six times as long as one of a few decodes
 
 ops::Activations profile(const std::string& name) {
   if (name == "int8") return ops::Activations::kInt8;

@@ -3,7 +3,7 @@
 """C52, C36: mixed requests say the same, to the last bit of every logprob, alone and in random company, with a cold and a warm cache,
 after they had to give way, with guesses from the prompt and from a draft model, and with another number of threads.
 
-determinism.py [REQUESTS [REPORT]]: by default 24 requests; REPORT is a JSON file of what was compared. The first run, of every request
+determinism.py [REQUESTS [REPORT]]: by default 24 requests and two long ones; REPORT is a JSON file of what was compared. The first run, of every request
 alone under a salt of its own, is what the others are held to.
 """
 import json
@@ -51,7 +51,8 @@ def sampling(rng):
 
 
 def requests(count):
-    """[(path, body)], the same ones each time; some begin alike, some go on with a session."""
+    """[(path, body)], the same ones each time; some begin alike, some go on with a session. The first two are long enough to need
+    more than the least pool between them, so that while both run one must give way."""
     rng = random.Random(52)
     heads = [words(rng, 150) for _ in range(4)]
     out = []
@@ -86,7 +87,8 @@ def requests(count):
             path = "/v1/chat/completions"
         body["stream"] = rng.random() < 0.4
         out.append((path, body))
-    return out
+    long = {"model": MODEL, "max_tokens": 900, "ignore_eos": True, "logprobs": 1, "stream": True, "temperature": 0}
+    return [("/v1/completions", long | {"prompt": words(rng, 5), "x_juno_priority": "LOW"}) for _ in range(2)] + out
 
 
 def said_plain(reply):
@@ -138,9 +140,10 @@ def ask(server, path, body):
 
 
 def ask_all(server, todo, clients, seed):
-    """The replies, in the order of todo, to requests that come in a random one from so many clients at once."""
-    order = list(range(len(todo)))
+    """The replies, in the order of todo, to requests that come in a random one from so many clients at once, the long ones first."""
+    order = list(range(2, len(todo)))
     random.Random(seed).shuffle(order)
+    order += [1, 0]
     replies, faults, lock = [None] * len(todo), [], threading.Lock()
 
     def client():
@@ -177,7 +180,7 @@ def machine():
 
 def main(count, report=None):
     todo = requests(count)
-    told = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "requests": count, "runs": []}
+    told = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "requests": len(todo), "runs": []}
     with Server("--quiet", "--chat-template", TOOLS_TEMPLATE, "--sequences", "1") as server:
         cold = [(path, {k: v for k, v in body.items() if k != "session_id"} | {"cache_salt": f"only-{i}"}) for i, (path, body) in enumerate(todo)]
         want = ask_all(server, cold, 1, 0)
@@ -197,7 +200,7 @@ def main(count, report=None):
                    "seconds": round(time.monotonic() - began, 1)}
             told["runs"].append(run)
             print(json.dumps(run), flush=True)
-    print(f"{count} requests, {told['choices']} choices, {tokens} logprobs: equal in {len(COMPANIES)} companies")
+    print(f"{len(todo)} requests, {told['choices']} choices, {tokens} logprobs: equal in {len(COMPANIES)} companies")
     if report:
         with open(report, "w") as f:
             json.dump(told, f, indent=1)

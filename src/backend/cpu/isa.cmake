@@ -9,8 +9,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
       $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)  # GCC 12 warns of its own headers
   set(flags_amx ${flags_avx512} -mamx-tile -mamx-int8)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
-  list(APPEND isas neon)
+  list(APPEND isas neon i8mm)
   set(flags_neon -march=armv8.2-a+dotprod)
+  set(flags_i8mm -march=armv8.2-a+dotprod+i8mm)
 endif()
 # UBSan on fully unrolled kernels would take minutes to compile; the reference, whose bits they have, is under it.
 set(optimise -O3)

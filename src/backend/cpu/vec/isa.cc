@@ -21,6 +21,7 @@ const Kernels& kernels_avx512();
 const Kernels& kernels_amx();
 #elif defined(__aarch64__)
 const Kernels& kernels_neon();
+const Kernels& kernels_i8mm();
 #endif
 
 namespace {
@@ -51,6 +52,7 @@ bool has_amx() {
 }
 #elif defined(__aarch64__)
 bool has_neon() { return getauxval(AT_HWCAP) & HWCAP_ASIMDDP; }
+bool has_i8mm() { return has_neon() && getauxval(AT_HWCAP2) & HWCAP2_I8MM; }
 #endif
 
 constexpr Isa kIsas[] = {
@@ -63,6 +65,8 @@ constexpr Isa kIsas[] = {
     {"avx2", has_avx2, kernels_avx2},
 #elif defined(__aarch64__)
     {"neon", has_neon, kernels_neon},
+    // Its bits are proven under qemu, its speed is not measured: it too runs where it is asked for.
+    {"i8mm", has_i8mm, kernels_i8mm},
 #endif
     {"baseline", [] { return true; }, kernels_baseline},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Panels times sixteen rows of activations by instructions that multiply whole tiles. Sub-scales are
+// Panels times kSquare rows of activations by instructions that multiply whole tiles. Sub-scales are
 // multiplied into the weights first, so that a tile's sums are those of a unit. Included by the files of vec/
 // only.
 #pragma once

@@ -10,6 +10,8 @@
 #include "backend/cpu/vec/isa_avxvnni_panel.h"
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #include "backend/cpu/vec/isa_avx2_panel.h"
+#elif defined(__ARM_FEATURE_MATMUL_INT8)
+#include "backend/cpu/vec/isa_i8mm.h"
 #elif defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
 #include "backend/cpu/vec/isa_neon_panel.h"
 #else
