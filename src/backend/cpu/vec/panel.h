@@ -173,7 +173,7 @@ JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, st
     }
     for (item.first = 0; item.first < count; item.first += kItemTokens) {
       item.count = count - item.first < kItemTokens ? count - item.first : kItemTokens;
-      if (item.count == 1)
+      if (count == 1)
         for (int i = 0; i < item.panels; ++i)
           multiply_one<F, kBlock>(p, item.rows[i], tile_of<ShapeOf<F, kBlock, 1>>(p, item, i, 0, 0));
       else multiply_item<F, kBlock>(p, item);
