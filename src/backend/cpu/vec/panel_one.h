@@ -31,7 +31,7 @@ struct PanelSums {
   }
 };
 
-// What offsets that `put` does not begin with add: activation block `x`, cells from `first` on.
+// Adds to `whole` what offsets come to in activation block x, where `put` does not begin with it.
 template <class S>
 JUNO_BOTH void add_offsets(const std::byte* x, const std::byte* u, Whole* whole) {
   using R = RecordOf<S>;

@@ -37,6 +37,8 @@ JUNO_BOTH void square_minimum(const Panel& w, const std::byte* x, int64_t stride
   panel_minimum<S, kSquare>(wide_load(w.m), w.u, own, dx, acc);
 }
 
+JUNO_BOTH Ints join_planes(Ints first, Ints second) { return plus(first, up32<7>(second)); }
+
 // acc[t] with unit `unit` of a block added.
 template <class S>
 JUNO_BOTH void add_square(const Panel& w, const std::byte* x, int64_t stride, int unit, const int32_t* sums,
