@@ -63,6 +63,7 @@ void multiply(benchmark::State& state, const Isa& isa, const FormatInfo& format,
   p.panels = of.panels;
   p.cell = of.cell;
   p.times = of.times;
+  p.widest = of.widest;
   p.turned = of.turn != nullptr;
   const Bytes weight(p.row_bytes * p.outputs), x(sizeof(float) * p.tokens * p.k),
       y(sizeof(float) * p.tokens * p.outputs);

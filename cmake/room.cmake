@@ -14,18 +14,23 @@ function(juno_common_headers target owner)
   target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
 
-# juno_room(NAME [FOLDERS folder...] [LINKS lib...] [USES room...]): the folder src/NAME, with the named folders in it, as the
-# library juno_NAME, a main.cc left out.
+# juno_room(NAME [FOLDERS folder...] [LINKS lib...] [HEADERS header...] [USES room...]): the folder src/NAME, with the named folders
+# in it, as the library juno_NAME, a main.cc left out. HEADERS are common to it beside those of all rooms.
 # USES is the dependency table; tools/check_layers.py holds the includes and ARCHITECTURE.md to it.
 function(juno_room name)
-  cmake_parse_arguments(ROOM "" "" "FOLDERS;USES;LINKS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "FOLDERS;USES;LINKS;HEADERS" ${ARGN})
   string(REPLACE "/" "_" target juno_${name})
   list(TRANSFORM ROOM_FOLDERS REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/src/${name}/\\1/*.cc")
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc ${ROOM_FOLDERS})
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(sources)
     add_library(${target} STATIC ${sources})
-    juno_common_headers(${target} room_headers LINKS fmt::fmt HEADERS ${CMAKE_SOURCE_DIR}/cmake/common.h)
+    set(common ${CMAKE_SOURCE_DIR}/cmake/common.h)
+    if(ROOM_HEADERS)
+      juno_common_headers(${target} ${target}_headers LINKS fmt::fmt ${ROOM_LINKS} HEADERS ${common} ${ROOM_HEADERS})
+    else()
+      juno_common_headers(${target} room_headers LINKS fmt::fmt HEADERS ${common})
+    endif()
     set(scope PUBLIC)
   else()
     add_library(${target} INTERFACE)

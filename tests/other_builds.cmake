@@ -1,12 +1,14 @@
-# Tests of build/dev that run programs of build/asan (clang, ASan and UBSan), build/o0 (clang, no optimisation) and
-# build/arm64 (64-bit Arm, under qemu).
+# Tests of build/dev that run programs of build/asan (clang, ASan and UBSan), build/tsan (clang, TSan), build/o0 (clang, no
+# optimisation) and build/arm64 (64-bit Arm, under qemu).
 set(asan_programs base_test quant_test gguf_test tokenizer_test ops_test model_test)
 set(o0_programs base_test quant_test ops_test)
 set(fuzzers gguf tokenizer chat_template)
 
-# What those two presets build for it.
-if(JUNO_SANITIZE)
-  set(lent ${asan_programs})
+# What those presets build for it.
+if(JUNO_SANITIZE STREQUAL "thread")
+  set(lent base_test faults)
+elseif(JUNO_SANITIZE)
+  set(lent ${asan_programs} faults)
   list(TRANSFORM fuzzers PREPEND fuzz_ OUTPUT_VARIABLE fuzz_programs)
   list(APPEND lent ${fuzz_programs})
 else()
@@ -21,9 +23,7 @@ endforeach()
 # juno_test_from(BUILD NAME LABEL program argument...): a test whose program lies in build/BUILD.
 function(juno_test_from build name label)
   add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/tests/tools/from_build ${CMAKE_SOURCE_DIR}/build/${build} ${ARGN})
-  # As without sanitizers, memory that is not to be had is a null pointer and the test's business.
-  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 900 SKIP_RETURN_CODE 77
-    ENVIRONMENT ASAN_OPTIONS=allocator_may_return_null=1)
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 
 foreach(program IN LISTS asan_programs)
@@ -32,6 +32,7 @@ foreach(program IN LISTS asan_programs)
     juno_test_from(asan asan.${program} sanitizer tests/${room}/${program})
   endif()
 endforeach()
+juno_test_from(tsan tsan.threads sanitizer tests/base/base_test --gtest_filter=ThreadPool.*:Recorder.*)
 foreach(program IN LISTS o0_programs)
   string(REPLACE _test "" room ${program})
   if(TARGET ${program})
@@ -71,3 +72,29 @@ if(TARGET juno)
   juno_test_from(asan asan.same_bits bits juno ${same_bits} {} --once)
   juno_test_from(o0 o0.same_bits bits juno ${same_bits} {} --once)
 endif()
+
+# Each build reports what it must, also of a program whose end nobody looks at.
+function(juno_reports build fault text)
+  set(command ${CMAKE_SOURCE_DIR}/tests/tools/from_build ${CMAKE_SOURCE_DIR}/build/${build} tests/sanitizers/faults sh -c "{} ${fault}; true")
+  add_test(NAME ${build}.reports_${fault} COMMAND ${CMAKE_SOURCE_DIR}/tests/tools/must_fail ${text} ${command})
+  set_tests_properties(${build}.reports_${fault} PROPERTIES LABELS sanitizer SKIP_RETURN_CODE 77)
+endfunction()
+juno_reports(asan overflow "heap-buffer-overflow")
+juno_reports(asan undefined "signed integer overflow")
+juno_reports(asan leak "detected memory leaks")
+juno_reports(tsan race "data race")
+
+# The server under strain, and at its end: juno_server_tests_from(BUILD SCRIPT [REGEX]).
+function(juno_server_tests_from build script)
+  juno_functions(names ${CMAKE_CURRENT_SOURCE_DIR}/server/${script}.py)
+  if(ARGN)
+    list(FILTER names INCLUDE REGEX "${ARGN}")
+  endif()
+  foreach(name IN LISTS names)
+    juno_test_from(${build} ${build}.server.${name} sanitizer juno env JUNO_PROGRAM={} JUNO_SANITIZER=${build}
+      JUNO_SOURCE_DIR=${CMAKE_SOURCE_DIR} ${JUNO_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/server/${script}.py test_${name})
+  endforeach()
+endfunction()
+juno_server_tests_from(tsan load_test)
+juno_server_tests_from(tsan strain_test "C71|graceful|second_signal|grace_has")
+juno_server_tests_from(tsan contract_test "C71|C72|sessions")

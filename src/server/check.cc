@@ -292,7 +292,7 @@ class Walk {
     for (const auto& [key, item] : value.items()) {
       const Path at{&path, key};
       if (characters(key) > form.longest_key) {
-        well = fault(Step::kRanges, "string_above_max_length", at, [&] {
+        well = fault(Step::kRanges, "string_above_max_length", at, [&, &key = key] {
           return fmt::format("is a key of {} characters, at most {} are allowed", characters(key),
                              form.longest_key);
         });

@@ -58,6 +58,7 @@ double measure(const Kernels& kernels, const FormatKernels& of, const FormatInfo
   p.panels = of.panels;
   p.cell = of.cell;
   p.times = of.times;
+  p.widest = of.widest;
   const size_t weights = static_cast<size_t>(p.row_bytes * p.outputs),
                numbers = static_cast<size_t>(tokens * p.k);
   const Memory weight = memory(weights), x = memory(numbers * sizeof(float)),

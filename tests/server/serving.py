@@ -12,6 +12,7 @@ import tempfile
 import time
 
 JUNO = os.environ.get("JUNO_PROGRAM", "build/dev/juno")
+SANITIZER = os.environ.get("JUNO_SANITIZER")  # that JUNO is built with; its reports are the business of tests/tools/from_build
 SOURCE = os.environ.get("JUNO_SOURCE_DIR", os.getcwd())
 KEY = "sk-right-0123456789abcdef"
 

@@ -28,6 +28,7 @@ Product product(const CpuDevice& device, int64_t tokens, const Tensor& weight, o
   p.block = format.activation_block(weight.cols());
   p.cell = own.cell;
   p.times = own.times;
+  p.widest = own.widest;
   p.tokens = static_cast<int>(tokens);
   p.planes = activations == ops::Activations::kInt8x2 && !format.is_float ? 2 : 1;
   return p;
@@ -54,7 +55,7 @@ size_t most_scratch(Product p) {
 // Whether what is packed for one serves the other, both being products of the same x.
 bool same_packing(const Product& a, const Product& b) {
   if (a.panels != b.panels || a.block != b.block || a.planes != b.planes) return false;
-  return !a.panels || (a.cell == b.cell && a.times == b.times);
+  return !a.panels || (a.cell == b.cell && a.times == b.times && a.width() == b.width());
 }
 
 size_t tensor_bytes(int64_t rows, int64_t cols) {

@@ -13,9 +13,12 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   set(flags_neon -march=armv8.2-a+dotprod)
   set(flags_i8mm -march=armv8.2-a+dotprod+i8mm)
 endif()
-# UBSan on fully unrolled kernels would take minutes to compile; the reference, whose bits they have, is under it.
+# UBSan on fully unrolled kernels would take minutes to compile, and with TSan a server would be too slow to be tried; the
+# reference, whose bits they have, is under all sanitizers.
 set(optimise -O3)
-if(JUNO_SANITIZE)
+if(JUNO_SANITIZE STREQUAL "thread")
+  set(optimise -O1 -fno-sanitize=thread)
+elseif(JUNO_SANITIZE)
   set(optimise -O1 -fno-sanitize=undefined)
 endif()
 set_property(GLOBAL PROPERTY juno_isas ${isas})

@@ -24,9 +24,10 @@ struct Product {
   bool turned = false;           // by FormatKernels::turn
   const void* weight = nullptr;  // [outputs, k]
   int64_t row_bytes = 0, k = 0, outputs = 0;
-  int block = 32;              // activations that share a scale
-  int cell = 32;               // weights that share a sub-scale: what is packed holds sums of so many
-  int times = 0;               // panels: the factor of these sums
+  int block = 32;  // activations that share a scale
+  int cell = 32;   // weights that share a sub-scale: what is packed holds sums of so many
+  int times = 0;   // panels: the factor of these sums
+  int widest = 1;  // panels: bytes of an integer, of weights and activations, for several rows of these
   int tokens = 0, planes = 1;  // planes: 2 under int8x2
   const float* x = nullptr;    // [tokens, k]
   std::byte* packed = nullptr;
@@ -34,6 +35,7 @@ struct Product {
   float* y = nullptr;           // [tokens, outputs]
 
   JUNO_BOTH bool many() const { return tokens >= kManyTokens; }
+  JUNO_BOTH int width() const { return tokens * planes > 1 ? widest : 1; }
   // A shift: blocks are powers of two, and a division in a loop's end would cost more than its body.
   JUNO_BOTH int64_t blocks() const { return (k + block - 1) >> __builtin_ctz(block); }
   // Blocks of the largest of the eight groups.
@@ -41,21 +43,21 @@ struct Product {
   JUNO_BOTH int pack_items() const { return many() && !panels ? (tokens + kLanes - 1) / kLanes : tokens; }
   // Of one item and plane: q, then a scale for each block, then the sums of each 16.
   JUNO_BOTH size_t packed_bytes() const {
-    if (panels) return (blocks() * record_bytes(block, cell) + 63) / 64 * 64;
+    if (panels) return (blocks() * record_bytes(block, cell, width()) + 63) / 64 * 64;
     const size_t few = k * sizeof(int16_t) + blocks() * sizeof(float) + k / 16 * sizeof(int16_t);
     const size_t tile = (k + blocks() + k / 16) * kLanes * sizeof(float);
     return ((many() ? tile : few) + 63) / 64 * 64;
   }
   // Panels. Of a block of activations, in this order: its integers, their scale (f32), the sums of each cell
   // times `times` (i32), the sums again with the sign of `times` (i16).
-  JUNO_BOTH static constexpr int record_bytes(int block, int cell) {
-    return (block + 4 + block / cell * 6 + 3) / 4 * 4;
+  JUNO_BOTH static constexpr int record_bytes(int block, int cell, int width) {
+    return (block * width + 4 + block / cell * 6 + 3) / 4 * 4;
   }
   // Elements of a row that lie unpacked together: a group, and what file blocks have around it.
   JUNO_BOTH int64_t chunk() const { return (int64_t{steps()} * block + 255) / 256 * 256 + 256; }
   JUNO_BOTH size_t panel_bytes(int rows) const {
     const int64_t n = chunk(), numbers = 2 * (n / block) + 2 * (n / cell);
-    return rows * (n + numbers * sizeof(float));
+    return rows * (n * width() + numbers * sizeof(float));
   }
   // Of a thread: unpacked rows, or the room to quantise one row of x.
   JUNO_BOTH size_t scratch_bytes() const {
@@ -75,7 +77,7 @@ struct Product {
 struct FormatKernels {
   uint32_t gguf_id;
   bool panels;  // as of Product
-  int cell, times;
+  int cell, times, widest;
   // For weights of a multiple of `rows` rows: so many at a time, row_bytes each, as multiply() reads them
   // fastest, in as many bytes; and a block of one of them (`block`: where the panel's begins) as it was. Null
   // where the file's order is kept.

@@ -92,6 +92,20 @@ TEST_P(Products, EqualTheReferenceForEveryNumberOfRowsAndTokens) {
   }
 }
 
+// Unpacked weights meet kItemTokens rows of activations at a time: in the end a single one, or two.
+TEST_P(Products, EqualTheReferenceForMoreTokensThanMeetUnpackedWeights) {
+  Memory memory(29);
+  for (const Activations profile : kProfiles) {
+    const auto cpu = open(profile);
+    ops::Reference reference(profile);
+    for (const quant::FormatInfo& format : quant::formats()) {
+      const int64_t k = format.block_elements == 256 ? 256 : 96;
+      const Linear w{.weight = memory.weight(format, {.rows = 17, .cols = k})};
+      compare(*cpu, reference, memory.f32(kItemTokens + 1, k), w, format.name);
+    }
+  }
+}
+
 // One thread takes 64 rows at a time, and in the end 41: four panels of sixteen, two and one. Lengths end
 // inside a block and inside a step of sixteen.
 TEST_P(Products, OfFloatsEqualTheReferenceForEveryNumberOfPanels) {

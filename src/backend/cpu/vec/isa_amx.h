@@ -52,7 +52,6 @@ JUNO_BOTH void multiply_square(const std::byte* x, int64_t stride, const std::by
   _tile_stored(0, to, 64);
   if constexpr (kPlanes == 2) _tile_stored(1, to + kSquare * kPanelRows, 64);
 }
-JUNO_BOTH Ints join_planes(Ints first, Ints second) { return plus(first, up32<7>(second)); }
 
 // A row's sub-scale beside each of its four bytes, in 16 bits.
 struct WideScale {

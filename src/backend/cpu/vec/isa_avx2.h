@@ -108,21 +108,6 @@ JUNO_BOTH void halving_trees(const Lanes* sums, float* to) {
 
 #if !defined(__AVXVNNI__)  // isa_avxvnni.h has better words for these
 
-// Pairs of products add up in 16 bits.
-template <bool kSigned, int kLargest>
-inline constexpr int kRunOf = kSigned || kLargest * 2 * 127 * 2 > 32767 ? 1
-                              : kLargest * 2 * 127 * 4 > 32767          ? 2
-                              : kLargest * 2 * 127 * 8 > 32767          ? 4
-                                                                        : 8;
-template <bool kSigned>
-JUNO_BOTH Ints add_products(Ints acc, Bytes w, Bytes x) {
-  Bytes products;
-  if constexpr (kSigned) products = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-  else products = _mm256_maddubs_epi16(w, x);
-  acc = _mm256_add_epi16(acc, products);
-  asm volatile("" : "+x"(acc));  // else the compiler adds late and spills every product
-  return acc;
-}
 JUNO_BOTH Bytes unsign(Bytes w) { return w; }
 
 // What the processor does at most (probe.h). The empty asm makes a factor look new, so that no product is

@@ -11,7 +11,6 @@ namespace {
 
 inline constexpr int kPanelRows = 8;
 inline constexpr int kPanelTokens = 4;
-inline constexpr int kPairTokens = 0;  // that meet two panels at a time: none
 
 JUNO_BOTH void turn4(const uint8_t* w, int64_t stride, Bytes* to) {
   const auto at = [&](int64_t row) {
@@ -77,10 +76,56 @@ JUNO_BOTH void store_panel(float* y, const float* sums, int skip, int rows) {
 
 #if !defined(__AVXVNNI__)  // isa_avxvnni_panel.h has better words for these
 
+inline constexpr int kPairTokens = 4;  // that meet two panels at a time
 inline constexpr int kPanelOffset = 0;
 inline constexpr bool kWideParts = false;  // of 16: a run of products only
+// Elements of a sum before it must be folded: products of bytes add up in 16 bits.
 template <bool kSigned, int kLargest>
-inline constexpr int kPanelRun = 4 * kRunOf<kSigned, kLargest>;
+inline constexpr int kPanelRun = kSigned || kLargest * 2 * 127 * 2 > 32767 ? 4
+                                 : kLargest * 2 * 127 * 4 > 32767          ? 8
+                                 : kLargest * 2 * 127 * 8 > 32767          ? 16
+                                                                           : 32;
+
+// Signed weights that meet several activations, and these, are 16 bits wide: elements 0 and 2 of four, then
+// 1 and 3. Their products add up in 32 bits, and no sign is moved.
+#define JUNO_WIDE 1
+template <bool kSigned>
+inline constexpr int kWidest = kSigned ? 2 : 1;
+struct Shorts4 {
+  Bytes even, odd;
+};
+template <int kWidth>
+struct QuadOf {
+  using Type = Bytes;
+};
+template <>
+struct QuadOf<2> {
+  using Type = Shorts4;
+};
+template <int kWidth>
+using Quad = typename QuadOf<kWidth>::Type;
+template <int kWidth>
+JUNO_BOTH Quad<kWidth> quad_of(Bytes v) {
+  if constexpr (kWidth == 2) return {_mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8), _mm256_srai_epi16(v, 8)};
+  else return v;
+}
+template <int kWidth>
+JUNO_BOTH Quad<kWidth> load_quad(const std::byte* p) {
+  if constexpr (kWidth == 2) return {load_bytes(p), load_bytes(p + sizeof(Bytes))};
+  else return load_bytes(p);
+}
+JUNO_BOTH void store_quad(std::byte* p, Bytes v) { store_bytes(p, v); }
+JUNO_BOTH void store_quad(std::byte* p, Shorts4 v) {
+  store_bytes(p, v.even);
+  store_bytes(p + sizeof(Bytes), v.odd);
+}
+// 32 integers of activations.
+JUNO_BOTH void widen32(const int8_t* q, std::byte* to) {
+  const Shorts4 v = quad_of<2>(load_bytes(q));
+  const Bytes low = _mm256_unpacklo_epi32(v.even, v.odd), high = _mm256_unpackhi_epi32(v.even, v.odd);
+  store_bytes(to, _mm256_permute2x128_si256(low, high, 0x20));
+  store_bytes(to + sizeof(Bytes), _mm256_permute2x128_si256(low, high, 0x31));
+}
 
 // Sub-scales are 16 bits, in both halves.
 using Scale = Bytes;
@@ -91,17 +136,35 @@ template <int kByte, bool kSigned>
 JUNO_BOTH Scale scale_of(Ints bytes) {
   return as_shorts<kByte, kByte, kSigned, 0>(bytes);
 }
+// The empty asm: else the compiler adds late and spills every product.
 template <bool kSigned>
-JUNO_BOTH Ints add_four(Ints sum, Bytes w, const void* x) {
-  return add_products<kSigned>(sum, w, same_four(x));
+JUNO_BOTH Ints add_four(Ints sum, Bytes w, const std::byte* x) {
+  Bytes products;
+  if constexpr (kSigned)
+    products = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(same_four(x), w));
+  else products = _mm256_maddubs_epi16(w, same_four(x));
+  sum = _mm256_add_epi16(sum, products);
+  asm volatile("" : "+x"(sum));
+  return sum;
+}
+template <bool kSigned>
+JUNO_BOTH Ints add_four(Ints sum, Shorts4 w, const std::byte* x) {
+  sum = _mm256_add_epi32(sum, _mm256_madd_epi16(w.even, same_four(x)));
+  asm volatile("" : "+x"(sum));
+  sum = _mm256_add_epi32(sum, _mm256_madd_epi16(w.odd, same_four(x + 4)));
+  asm volatile("" : "+x"(sum));
+  return sum;
 }
 JUNO_BOTH Ints add_pair(Ints sum, Bytes w, const void* x) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(w, same_four(x)));
 }
 JUNO_BOTH Whole no_whole() { return _mm256_setzero_si256(); }
-template <bool kScaled, bool kOnce>
+template <bool kScaled, bool kOnce, int kWidth>
 JUNO_BOTH Whole fold(Whole whole, Ints part, const void* scale) {
-  return _mm256_add_epi32(whole, _mm256_madd_epi16(part, kScaled ? load_scale(scale) : _mm256_set1_epi16(1)));
+  if constexpr (kWidth == 1)
+    part = _mm256_madd_epi16(part, kScaled ? load_scale(scale) : _mm256_set1_epi16(1));
+  else if constexpr (kScaled) part = _mm256_mullo_epi32(part, _mm256_srai_epi32(load_scale(scale), 16));
+  return _mm256_add_epi32(whole, part);
 }
 JUNO_BOTH Floats value_of(Whole whole) { return _mm256_cvtepi32_ps(whole); }
 

@@ -99,7 +99,7 @@ JUNO_BOTH Ints add_pair(Ints sum, Bytes w, const void* x) {
   return _mm512_dpwssd_epi32(sum, w, same_four(x));
 }
 JUNO_BOTH Whole no_whole() { return _mm512_setzero_ps(); }
-template <bool kScaled, bool kOnce>
+template <bool kScaled, bool kOnce, int kWidth>
 JUNO_BOTH Whole fold(Whole whole, Ints part, const void* scale) {
   if constexpr (kScaled) return _mm512_fmadd_ps(load_scale(scale), _mm512_cvtepi32_ps(part), whole);
   else if constexpr (kOnce) return _mm512_cvtepi32_ps(part);

@@ -9,6 +9,7 @@
 namespace juno::cpu {
 namespace {
 
+inline constexpr int kPairTokens = 0;     // that meet two panels at a time: none
 inline constexpr int kPanelOffset = 128;  // signed bytes are stored with so much added
 inline constexpr bool kWideParts = true;  // add_four's sums are of 32 bits
 template <bool kSigned, int kLargest>
@@ -34,7 +35,7 @@ JUNO_BOTH Ints add_pair(Ints sum, Bytes w, const void* x) {
   return _mm256_dpwssd_avx_epi32(sum, w, same_four(x));
 }
 JUNO_BOTH Whole no_whole() { return _mm256_setzero_ps(); }
-template <bool kScaled, bool kOnce>
+template <bool kScaled, bool kOnce, int kWidth>
 JUNO_BOTH Whole fold(Whole whole, Ints part, const void* scale) {
   if constexpr (kScaled) return _mm256_fmadd_ps(load_scale(scale), _mm256_cvtepi32_ps(part), whole);
   else if constexpr (kOnce) return _mm256_cvtepi32_ps(part);

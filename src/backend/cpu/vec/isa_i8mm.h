@@ -52,7 +52,6 @@ JUNO_BOTH void multiply_square(const std::byte* x, int64_t stride, const std::by
     for (int i = 0; i < 16; ++i) store_two(to + i / 4 * 2 * kPanelRows + i % 4 * 2, sums[i]);
   }
 }
-JUNO_BOTH Ints join_planes(Ints first, Ints second) { return plus(first, up32<7>(second)); }
 
 // A row's sub-scale beside each of its four bytes, in 16 bits: of two rows each.
 struct WideScale {

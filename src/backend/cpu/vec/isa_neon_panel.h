@@ -108,7 +108,7 @@ JUNO_BOTH Ints add_pair(Ints sum, Bytes w, const void* x) {
           vaddq_s32(sum.hi, pair_products8(vreinterpretq_s16_s32(w.hi), both))};
 }
 JUNO_BOTH Whole no_whole() { return no_ints(); }
-template <bool kScaled, bool kOnce>
+template <bool kScaled, bool kOnce, int kWidth>
 JUNO_BOTH Whole fold(Whole whole, Ints part, const void* scale) {
   if constexpr (!kScaled) return plus(whole, part);
   const Scale s = load_scale(scale);

@@ -203,6 +203,7 @@ constexpr FormatKernels kernels_of_format() {
                   .panels = false,
                   .cell = 32,
                   .times = 0,
+                  .widest = 1,
                   .rows = 0,
                   .turn = nullptr,
                   .turn_back = nullptr,
@@ -212,6 +213,7 @@ constexpr FormatKernels kernels_of_format() {
     k.panels = true;
     k.cell = Raw<F>::cell;
     k.times = Raw<F>::minimum == Minimum::kOne ? 1 : -Raw<F>::offset;
+    k.widest = kWidest<Raw<F>::is_signed>;
   }
   if constexpr (Turnable<F>) {
     k.rows = kPanelRows;

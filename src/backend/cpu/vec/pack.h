@@ -36,10 +36,10 @@ JUNO_BOTH PackedRow packed_row(const Product& p, int item, int plane) {
   return {q, d, q + p.k};
 }
 // A block of a row of activations as panels read it (Product::record_bytes): where its parts are.
-template <int kBlock, int kCell>
+template <class S>
 struct RecordOf {
-  static constexpr int scale = kBlock, sums = scale + 4, shorts = sums + kBlock / kCell * 4;
-  static constexpr int bytes = Product::record_bytes(kBlock, kCell);
+  static constexpr int scale = S::block * S::width, sums = scale + 4, shorts = sums + S::block / S::cell * 4;
+  static constexpr int bytes = Product::record_bytes(S::block, S::cell, S::width);
 };
 // index: token * planes + plane.
 JUNO_BOTH std::byte* record_row(const Product& p, int64_t index) {
@@ -108,8 +108,8 @@ JUNO_BOTH void sums16(const int8_t* q, int32_t* to) {
 }
 #endif
 
-// A block of x as panels read it.
-JUNO_BOTH void lay_record(const Product& p, const float* x, std::byte* to) {
+// A block of x as panels read it, and its integers.
+JUNO_BOTH void lay_record(const Product& p, const float* x, int8_t* q, std::byte* to) {
   uint32_t top = 0;
   for (int i = 0; i < p.block; i += 32) {
     const uint32_t own = largest32(x + i);
@@ -118,11 +118,16 @@ JUNO_BOTH void lay_record(const Product& p, const float* x, std::byte* to) {
   const float a = float_of(top);
   const bool zero = a < 0x1p-100f;
   const float r = zero ? 0.0f : quant::kMaxQ / a, d = zero ? 0.0f : a / quant::kMaxQ;
-  auto* q = reinterpret_cast<int8_t*>(to);
-  for (int i = 0; i < p.block; i += 32) quantise32(x + i, r, q + i);
-  std::memcpy(to + p.block, &d, sizeof d);
+  for (int i = 0; i < p.block; i += 32) {
+    quantise32(x + i, r, q + i);
+#if defined(JUNO_WIDE)
+    if (p.width() == 2) widen32(q + i, to + 2 * i);
+#endif
+  }
+  std::byte* const scale = to + p.block * p.width();
+  std::memcpy(scale, &d, sizeof d);
 
-  std::byte* sums = to + p.block + 4;
+  std::byte* sums = scale + 4;
   std::byte* shorts = sums + p.block / p.cell * 4;
   for (int i = 0; i < p.block; i += 32) {
     int32_t own[2], times[2];
@@ -141,17 +146,18 @@ JUNO_BOTH void lay_record(const Product& p, const float* x, std::byte* to) {
 // rest [k]: room for what is left beside plane 0.
 JUNO_BOTH void lay_records(const Product& p, int token, float* rest) {
   const float* x = p.x + token * p.k;
+  int8_t bytes[128];  // the largest block
   for (int plane = 0; plane < p.planes; ++plane) {
     std::byte* to = record_row(p, static_cast<int64_t>(token) * p.planes + plane);
     for (int64_t b = 0; b < p.blocks(); ++b) {
-      lay_record(p, x + b * p.block, to);
+      auto* const q = p.width() == 1 ? reinterpret_cast<int8_t*>(to) : bytes;
+      lay_record(p, x + b * p.block, q, to);
       if (plane + 1 < p.planes) {
-        const float d = float_at(to + p.block);
-        const auto* q = reinterpret_cast<const int8_t*>(to);
+        const float d = float_at(to + p.block * p.width());
         for (int64_t i = 0; i < p.block; ++i)
           rest[b * p.block + i] = fma(-d, static_cast<float>(q[i]), x[b * p.block + i]);
       }
-      to += Product::record_bytes(p.block, p.cell);
+      to += Product::record_bytes(p.block, p.cell, p.width());
     }
     x = rest;
   }

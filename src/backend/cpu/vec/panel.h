@@ -4,87 +4,30 @@
 // A group of a panel is unpacked once and stays in the first cache. Included by the files of vec/ only.
 #pragma once
 #include "backend/cpu/vec/panel_group.h"
+#include "backend/cpu/vec/panel_one.h"
 #include "backend/cpu/vec/squares.h"
-#include "backend/cpu/vec/turned.h"
 
 #if defined(JUNO_PANELS)
 
 namespace juno::cpu {
 namespace {
 
-// Rows of one panel in the file, or turned. In the file panels overlap near the last row, or repeat a row.
-struct PanelRows {
-  const uint8_t* w;
-  int64_t stride;
-  bool turned;
-  int64_t output;  // of the first lane that is kept
-  int skip, rows;  // lanes: skip, skip + 1, … skip + rows - 1 are kept
-};
-JUNO_BOTH PanelRows panel_rows(const Product& p, int64_t output, int64_t last) {
-  const auto* w = static_cast<const uint8_t*>(p.weight);
-  if (p.outputs < kPanelRows) return {w + output * p.row_bytes, 0, false, output, 0, 1};
-  const int rows = last - output < kPanelRows ? static_cast<int>(last - output) : kPanelRows;
-  const int64_t past = output + kPanelRows - p.outputs, first = past > 0 ? output - past : output;
-  return {w + first * p.row_bytes, p.row_bytes, p.turned, output, static_cast<int>(output - first), rows};
-}
-
-// Of blocks [from, to) of all rows: what lies singly is gathered row by row.
-template <class F>
-JUNO_BOTH void gather_scales(const PanelRows& rows, int64_t from, int64_t to, uint32_t* gathered,
-                             uint32_t* fifths) {
-  using Block = typename F::Block;
-  for (int r = 0; r < kPanelRows; ++r) {
-    const auto* blocks = reinterpret_cast<const Block*>(rows.w + r * rows.stride);
-    for (int64_t b = from; b < to; ++b) {
-      uint32_t& own = gathered[(b - from) * kPanelRows + r];
-      if constexpr (quant::HasMin<F>)
-        std::memcpy(&own, reinterpret_cast<const uint8_t*>(blocks + b) + kScales<F>, 4);
-      else if constexpr (HalfScale<F>) own = blocks[b].d;
-      else own = bits_of(F::d(blocks[b]));
-      if constexpr (requires { Raw<F>::fifths; })
-        std::memcpy(fifths + (b - from) * kPanelRows + r,
-                    reinterpret_cast<const uint8_t*>(blocks + b) + Raw<F>::fifths, 4);
-    }
-  }
-}
-
-inline constexpr int kGather = 8;  // blocks whose scales are gathered at a time
-
-// What lies singly in a block: the scales, and the dwords of fifth bits.
-struct Singles {
-  Ints scales, fifths;
-};
-template <class F>
-JUNO_BOTH Singles turned_singles(const uint8_t* block) {
-  Singles of{};
-  if constexpr (Turnable<F>) {
-    if constexpr (requires { Raw<F>::fifths; }) of.fifths = turned_dwords(block, Raw<F>::fifths);
-    if constexpr (quant::HasMin<F>) of.scales = turned_dwords(block, kScales<F>);
-    else if constexpr (half_at<F>() == -1) of.scales = turned_dwords(block, offsetof(typename F::Block, d));
-    else of.scales = turned_halves<F>(block);
-  }
-  return of;
-}
-
 // Block b of the file to block `at` of `out`.
 template <class F, int kBlock>
 JUNO_BOTH void unpack_block(const RawRows& w, const Singles& singles, int64_t at, const Panel& out) {
   constexpr int kSize = F::block_size, kPerBlock = kSize / kBlock, kCells = kSize / Raw<F>::cell;
   constexpr bool kSingles = kBlock == Raw<F>::cell;
-  Raw<F>::get(w, singles.fifths, {out.q + at * kSize / 4 * kVectorBytes});
+  constexpr int kWidth = ShapeOf<F, kBlock>::width;
+  Raw<F>::get(w, singles.fifths, PanelQuads<kWidth>{out.q + at * kSize / 4 * kVectorBytes * kWidth});
   if constexpr (kSize == 256)
     Raw<F>::scales(w, PanelScales<kSingles>{out.s + at * kCells * kVectorBytes,
                                             out.u + at * (kSingles ? kCells : kCells / 2) * kVectorBytes});
-  Floats d;
-  if constexpr (quant::HasMin<F> || HalfScale<F>) d = low_half(singles.scales);
-  else d = as_floats(singles.scales);
+  const Floats d = scale_d<F>(singles);
 #pragma GCC unroll 8
   for (int i = 0; i < kPerBlock; ++i) {
     wide_store(out.d + (at * kPerBlock + i) * kPanelRows, d);
-    if constexpr (quant::HasMin<F>) {
-      const Floats m = high_half(singles.scales);
-      wide_store(out.m + (at * kPerBlock + i) * kPanelRows, kNegativeMinimum<F> ? wide_negative(m) : m);
-    }
+    if constexpr (quant::HasMin<F>)
+      wide_store(out.m + (at * kPerBlock + i) * kPanelRows, scale_m<F>(singles));
   }
 }
 
@@ -92,27 +35,9 @@ JUNO_BOTH void unpack_block(const RawRows& w, const Singles& singles, int64_t at
 template <class F, int kBlock>
 JUNO_BOTH void unpack_panel(const PanelRows& rows, int64_t origin, int64_t from, int64_t to,
                             const Panel& out) {
-  constexpr int64_t kBytes = sizeof(typename F::Block);
-  if (rows.turned) {
-    for (int64_t b = from; b < to; ++b) {
-      const uint8_t* const block = rows.w + b * kBytes * kPanelRows;
-      unpack_block<F, kBlock>({block, 0, nullptr, true}, turned_singles<F>(block), b - origin, out);
-    }
-    return;
-  }
-  alignas(64) uint32_t gathered[kGather * kPanelRows], fifths[kGather * kPanelRows];
-  const auto single = [](const uint32_t* all, int64_t index) {
-    return load_ints(reinterpret_cast<const int32_t*>(all + index * kPanelRows));
-  };
-  for (int64_t first = from; first < to; first += kGather) {
-    const int64_t last = first + kGather < to ? first + kGather : to;
-    gather_scales<F>(rows, first, last, gathered, fifths);
-    for (int64_t b = first; b < last; ++b) {
-      const RawRows w{rows.w + b * kBytes, rows.stride, rows.w + kPanelRows * (rows.stride + b * kBytes),
-                      false};
-      unpack_block<F, kBlock>(w, {single(gathered, b - first), single(fifths, b - first)}, b - origin, out);
-    }
-  }
+  visit_blocks<F>(rows, from, to,
+                  [&](const RawRows& w, const Singles& singles, int64_t b)
+                      [[gnu::always_inline]] { unpack_block<F, kBlock>(w, singles, b - origin, out); });
 }
 
 // A few panels, and the activation rows that meet them at a time.
@@ -121,6 +46,7 @@ struct PanelItem {
   Panel unpacked[kItemPanels];
   int panels;
   int first, count;   // activation rows: tokens times planes
+  int64_t x_stride;   // bytes between them
   float* sums;        // [panels, count, kLevels, kPanelRows]
   std::byte* folded;  // room for squares.h: a group of a panel in two planes
 };
@@ -129,7 +55,7 @@ struct PanelItem {
 template <class S>
 JUNO_BOTH Panel panel_from(const PanelItem& item, int index, int64_t skip) {
   Panel w = item.unpacked[index];
-  w.q += skip * (S::block / 4 * kVectorBytes);
+  w.q += skip * (S::block / 4 * kVectorBytes * S::width);
   w.s += skip * (S::block / S::cell * kVectorBytes);
   w.u += skip * (S::pairs * kVectorBytes);
   w.d += skip * kPanelRows;
@@ -140,10 +66,24 @@ JUNO_BOTH Panel panel_from(const PanelItem& item, int index, int64_t skip) {
 // Activation rows from t on, from block `begin` on, and their sums with panel `index`.
 template <class S>
 JUNO_BOTH PanelTile tile_of(const Product& p, const PanelItem& item, int index, int t, int64_t begin) {
-  return {record_row(p, item.first + t) + begin * RecordOf<S::block, S::cell>::bytes,
-          static_cast<int64_t>(p.packed_bytes()),
-          item.sums + (static_cast<int64_t>(index) * item.count + t) * kLevels * kPanelRows,
-          int64_t{item.count} * kLevels * kPanelRows};
+  const int64_t panel_sums = int64_t{item.count} * kLevels * kPanelRows;
+  return {p.packed + (item.first + t) * item.x_stride + begin * RecordOf<S>::bytes,
+          item.x_stride,
+          item.sums + index * panel_sums + t * kLevels * kPanelRows,
+          panel_sums,
+          nullptr,
+          0,
+          0};
+}
+
+// While few tokens are multiplied with group g, the next one is on its way: a part of it with `tokens` of
+// them from t on. The group behind the last is the first of the next panel.
+JUNO_BOTH void ask_ahead(const Product& p, const PanelRows& rows, int g, int t, int tokens, PanelTile& tile) {
+  const int64_t count = p.tokens * p.planes, blocks = p.steps();
+  tile.panel_bytes = p.row_bytes * kPanelRows;
+  const int64_t group = tile.panel_bytes / quant::kGroups;
+  tile.ahead = rows.w + (g + 1) * group + group * t / count;
+  tile.lines = (group * tokens / count / 64 + blocks) / blocks;
 }
 
 // Group g of all panels; they are unpacked from block `origin` on.
@@ -165,6 +105,7 @@ JUNO_BOTH void multiply_group(const Product& p, const PanelItem& item, int64_t o
     const int tokens = item.count - t < most ? item.count - t : most;
     for (int i = 0; i < item.panels; ++i) {
       PanelTile tile = tile_of<S>(p, item, i, t, begin);
+      if (item.rows[i].turned && item.rows[i].ahead == 0) ask_ahead(p, item.rows[i], g, t, tokens, tile);
       int left = tokens;
       if constexpr (kPairTokens > 0) {
         if (pairs && i + 1 < item.panels) panel_tiles<S, kPairTokens, 2>(w + i++, blocks, tile, g, left);
@@ -215,9 +156,11 @@ JUNO_BOTH void store_item(const Product& p, const PanelItem& item) {
 template <class F, int kBlock>
 JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, std::byte* scratch) {
   PanelItem item;
-  for (int i = 0; i < kItemPanels; ++i) item.unpacked[i] = panel<kBlock, Raw<F>::cell>(p, scratch, i);
+  for (int i = 0; i < kItemPanels; ++i) item.unpacked[i] = panel<ShapeOf<F, kBlock>>(p, scratch, i);
   item.sums = reinterpret_cast<float*>(scratch + kItemPanels * p.panel_bytes(kPanelRows));
-  const int count = p.tokens * p.planes, most = count > kPanelTokens ? kItemPanels : 1;
+  item.x_stride = static_cast<int64_t>(p.packed_bytes());
+  const int count = p.tokens * p.planes;
+  const int most = count > kBatchTokens ? kItemPanels : count > kPanelTokens ? 2 : 1;
   const int together = count < kItemTokens ? count : kItemTokens;
   item.folded = reinterpret_cast<std::byte*>(item.sums + int64_t{kItemRows} * together * kLevels);
 #if defined(JUNO_SQUARES)
@@ -230,7 +173,10 @@ JUNO_BOTH void multiply_panels(const Product& p, int64_t first, int64_t last, st
     }
     for (item.first = 0; item.first < count; item.first += kItemTokens) {
       item.count = count - item.first < kItemTokens ? count - item.first : kItemTokens;
-      multiply_item<F, kBlock>(p, item);
+      if (count == 1)
+        for (int i = 0; i < item.panels; ++i)
+          multiply_one<F, kBlock>(p, item.rows[i], tile_of<ShapeOf<F, kBlock, 1>>(p, item, i, 0, 0));
+      else multiply_item<F, kBlock>(p, item);
       store_item(p, item);
     }
   }

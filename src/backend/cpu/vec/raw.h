@@ -25,12 +25,11 @@ struct RawRows {
   // 16 bytes of each row, from byte `at` of the block on: dword i of all to[i].
   JUNO_BOTH void turn(int at, Bytes* to) const {
     if (turned) {
-      constexpr int kAhead = 4096;
-      const uint8_t* from = w + at / 4 * 4 * kPanelRows;
+      const int first = at / 4 * 4 * kPanelRows;
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        __builtin_prefetch(from + kAhead + 4 * i * kPanelRows, 0, 3);
-        to[i] = load_bytes(from + 4 * i * kPanelRows);
+      for (int i = 0; i < 4 * 4 * kPanelRows; i += 4 * kPanelRows) {
+        if (i % 64 == 0) __builtin_prefetch(ahead + first + i, 0, 3);
+        to[i / (4 * kPanelRows)] = load_bytes(w + first + i);
       }
       return;
     }
@@ -40,10 +39,12 @@ struct RawRows {
   }
 };
 
-// Where unpacked elements go: element i of a block, i a multiple of 4.
-struct PanelBytes {
+// Where unpacked elements go: element i of a block, i a multiple of 4. Those of 32 come in an order in which
+// no later one precedes an earlier one of the same run, so that PanelSums (panel_one.h) may be here as well.
+template <int kWidth>
+struct PanelQuads {
   std::byte* at;
-  JUNO_BOTH void put(int i, Bytes v) const { store_bytes(at + i * kPanelRows, v); }
+  JUNO_BOTH void put(int i, Bytes v) const { store_quad(at + i * kPanelRows * kWidth, quad_of<kWidth>(v)); }
 };
 
 // Where sub-scales go: one vector of scales a cell; one of pairs for two neighbouring cells, or, where a
@@ -91,8 +92,8 @@ JUNO_BOTH Bytes field(Bytes v) {
 }
 
 // 16 bytes of halves: elements 0 … 15 are the low ones.
-template <class Look>
-JUNO_BOTH void put_halves(RawRows w, int at, PanelBytes to, int first, Look&& look) {
+template <class To, class Look>
+JUNO_BOTH void put_halves(RawRows w, int at, To to, int first, Look&& look) {
   Bytes v[4];
   w.turn(at, v);
 #pragma GCC unroll 4
@@ -134,7 +135,8 @@ inline constexpr bool kNegativeMinimum = F::block_size == 256;
 // Blocks of 32: a cell is a block; `fifths` are the dwords of fifth bits, gathered before.
 template <int kOffset, Minimum kMinimum, int kQ>
 struct RawHalves : RawFormat<32, 4, kOffset, false, kMinimum> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
     put_halves(w, kQ, to, 0, [](Bytes v) { return v; });
   }
 };
@@ -146,7 +148,8 @@ struct Raw<quant::Q4_1> : RawHalves<0, Minimum::kOne, 4> {};
 template <int kOffset, Minimum kMinimum, int kQ>
 struct RawFifth : RawFormat<32, 5, kOffset, false, kMinimum> {
   static constexpr int fifths = kQ - 4;
-  JUNO_BOTH static void get(RawRows w, Ints bits, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints bits, To to) {
     Bytes v[4];
     w.turn(kQ, v);
     part<0>(v[0], bits, to);
@@ -154,8 +157,8 @@ struct RawFifth : RawFormat<32, 5, kOffset, false, kMinimum> {
     part<2>(v[2], bits, to);
     part<3>(v[3], bits, to);
   }
-  template <int kI>
-  JUNO_BOTH static void part(Bytes v, Ints bits, PanelBytes to) {
+  template <int kI, class To>
+  JUNO_BOTH static void part(Bytes v, Ints bits, To to) {
     to.put(4 * kI, either_bits(low4(v), fifth_bits<kI>(bits)));
     to.put(16 + 4 * kI, either_bits(field<4, 15>(v), fifth_bits<4 + kI>(bits)));
   }
@@ -171,7 +174,8 @@ struct RawSigned : RawFormat<kCell, 8, kPanelOffset, kScaled, Minimum::kNone> {
 };
 template <>
 struct Raw<quant::Q8_0> : RawSigned<32, false> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       Bytes v[4];
@@ -196,14 +200,16 @@ inline constexpr Look16 kMxfp4Look = {{12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 1
 
 template <>
 struct Raw<quant::IQ4_NL> : RawSigned<32, false> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
     const Table table = table16(kIq4Look.values);
     put_halves(w, 2, to, 0, [&](Bytes v) { return look_up(table, v); });
   }
 };
 template <>
 struct Raw<quant::MXFP4> : RawFormat<32, 5, 12, false, Minimum::kNone> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
     const Table table = table16(kMxfp4Look.values);
     put_halves(w, 1, to, 0, [&](Bytes v) { return look_up(table, v); });
   }
@@ -225,7 +231,8 @@ JUNO_BOTH void scales6(RawRows w, To to) {
 
 template <>
 struct Raw<quant::Q4_K> : RawFormat<32, 4, 0, true, Minimum::kScaled> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
 #pragma GCC unroll 8
     for (int c = 0; c < 8; ++c) {
       const int first = c / 2 * 64 + c % 2 * 16;
@@ -245,7 +252,8 @@ struct Raw<quant::Q4_K> : RawFormat<32, 4, 0, true, Minimum::kScaled> {
 };
 template <>
 struct Raw<quant::Q5_K> : RawFormat<32, 5, 0, true, Minimum::kScaled> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       Bytes high[4];
@@ -271,7 +279,8 @@ struct Raw<quant::Q5_K> : RawFormat<32, 5, 0, true, Minimum::kScaled> {
 };
 template <>
 struct Raw<quant::Q6_K> : RawFormat<16, 6, 32, true, Minimum::kNone> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
 #pragma GCC unroll 4
     for (int part = 0; part < 4; ++part) {
       const int n = part / 2, p = part % 2 * 16;
@@ -312,7 +321,8 @@ struct Raw<quant::Q6_K> : RawFormat<16, 6, 32, true, Minimum::kNone> {
 };
 template <>
 struct Raw<quant::Q2_K> : RawFormat<16, 2, 0, true, Minimum::kScaled> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
 #pragma GCC unroll 4
     for (int part = 0; part < 4; ++part) {
       Bytes v[4];
@@ -350,7 +360,8 @@ JUNO_BOTH Ints less32(Ints six) {
 }
 template <>
 struct Raw<quant::Q3_K> : RawFormat<16, 3, 4, true, Minimum::kNone> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
 #pragma GCC unroll 2
     for (int p = 0; p < 32; p += 16) {
       Bytes high[4];
@@ -387,7 +398,8 @@ struct Raw<quant::Q3_K> : RawFormat<16, 3, 4, true, Minimum::kNone> {
 };
 template <>
 struct Raw<quant::TQ2_0> : RawFormat<32, 2, 1, false, Minimum::kNone> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
 #pragma GCC unroll 4
     for (int part = 0; part < 4; ++part) {
       Bytes v[4];
@@ -407,7 +419,8 @@ struct Raw<quant::TQ2_0> : RawFormat<32, 2, 1, false, Minimum::kNone> {
 };
 template <>
 struct Raw<quant::IQ4_XS> : RawSigned<32, true> {
-  JUNO_BOTH static void get(RawRows w, Ints, PanelBytes to) {
+  template <class To>
+  JUNO_BOTH static void get(RawRows w, Ints, To to) {
     const Table table = table16(kIq4Look.values);
 #pragma GCC unroll 8
     for (int c = 0; c < 8; ++c)

@@ -26,7 +26,7 @@ JUNO_BOTH void fold_scales(const Panel& w, int64_t blocks, int offset, std::byte
 // acc = fma(m dx, M, acc) for the block at x.
 template <class S>
 JUNO_BOTH void square_minimum(const Panel& w, const std::byte* x, int64_t stride, Floats* acc) {
-  using R = RecordOf<S::block, S::cell>;
+  using R = RecordOf<S>;
   const std::byte* own[kSquare];
   float dx[kSquare];
 #pragma GCC unroll 16
@@ -34,14 +34,16 @@ JUNO_BOTH void square_minimum(const Panel& w, const std::byte* x, int64_t stride
     own[t] = x + t * stride;
     dx[t] = float_at(own[t] + R::scale);
   }
-  panel_minimum<S, kSquare>(w, own, dx, acc);
+  panel_minimum<S, kSquare>(wide_load(w.m), w.u, own, dx, acc);
 }
+
+JUNO_BOTH Ints join_planes(Ints first, Ints second) { return plus(first, up32<7>(second)); }
 
 // acc[t] with unit `unit` of a block added.
 template <class S>
 JUNO_BOTH void add_square(const Panel& w, const std::byte* x, int64_t stride, int unit, const int32_t* sums,
                           Floats* acc) {
-  using R = RecordOf<S::block, S::cell>;
+  using R = RecordOf<S>;
   const Floats d = wide_load(w.d);
 #pragma GCC unroll 16
   for (int t = 0; t < kSquare; ++t) {
@@ -60,7 +62,7 @@ JUNO_BOTH void add_square(const Panel& w, const std::byte* x, int64_t stride, in
 template <class S>
 [[gnu::noinline]] void square_group(Panel w, const std::byte* q, int64_t plane, int64_t blocks,
                                     const PanelTile& tile, int g) {
-  using R = RecordOf<S::block, S::cell>;
+  using R = RecordOf<S>;
   constexpr int kUnits = S::block / S::unit;
   alignas(64) int32_t sums[2][2 * kSquare * kPanelRows];
   const int64_t units = blocks * kUnits;

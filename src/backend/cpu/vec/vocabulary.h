@@ -17,3 +17,28 @@
 #else
 #include "backend/cpu/vec/isa_baseline.h"
 #endif
+
+#if defined(JUNO_PANELS) && !defined(JUNO_WIDE)
+#include <cstddef>
+
+namespace juno::cpu {
+namespace {
+
+// Four elements of each row of a panel, kWidth bytes each, as add_four takes them.
+template <bool kSigned>
+inline constexpr int kWidest = 1;
+template <int kWidth>
+using Quad = Bytes;
+template <int kWidth>
+JUNO_BOTH Bytes quad_of(Bytes v) {
+  return v;
+}
+template <int kWidth>
+JUNO_BOTH Bytes load_quad(const std::byte* p) {
+  return load_bytes(p);
+}
+JUNO_BOTH void store_quad(std::byte* p, Bytes v) { store_bytes(p, v); }
+
+}  // namespace
+}  // namespace juno::cpu
+#endif
