@@ -18,6 +18,7 @@ struct BenchOptions {
   std::vector<int64_t> depths = {0, 4096};    // tokens that are in the cache before
   std::vector<int64_t> batches = {1, 8, 32};  // sequences that decode at once
   int repetitions = 5;                        // after one that is not counted
+  bool kernels = false;                       // time each kernel of a test's last pass
   Log log;
 };
 
@@ -26,6 +27,9 @@ struct BenchOptions {
 //  weight_bytes_per_second, bandwidth_share, multiply_add_share, …}], skipped: [{test, depth, batch, why}]}]}
 // A decode on a GPU also has device_seconds_per_step, what the device alone takes for the last step, and
 // host_seconds_per_step, what is left of a step without it.
+// With `kernels` each test has kernels: {pass_seconds, seconds, launches, rows: [{kernel, grid, threads,
+// launches, seconds_each, seconds, share, bytes, bytes_per_second}]}: what its last pass takes as it is, and
+// kernel by kernel. kUsage where no backend can tell.
 // A context of 0 is the model's own. Errors are those of Session::open().
 Result<nlohmann::ordered_json> bench(std::span<const SessionOptions> models, const BenchOptions& how);
 

@@ -76,6 +76,7 @@ class ModelBench {
       for (const Test& t : tests_at(depth))
         if (t.positions() <= limit_) options_.context = std::max(options_.context, t.positions());
     Json report = load();
+    check_kernels();
     work_ = work_of(*parts_->model, options_.activations);
     for (int64_t depth : how_.depths) measure_at(depth);
     report["peak_memory"] = {{"bytes", peak_memory()},
@@ -96,6 +97,7 @@ class ModelBench {
  private:
   static constexpr int64_t kSmallest = 63;
   static constexpr int kRepeats = 16;  // of the last step, for the device alone
+  static constexpr int kTimes = 9;     // that each kernel is timed
 
   std::vector<Test> tests_at(int64_t depth) const {
     std::vector<Test> tests;
@@ -206,8 +208,48 @@ class ModelBench {
       const double step = series(seconds)["median"].get<double>() / static_cast<double>(t.decode);
       tests_.back().update({{"device_seconds_per_step", device}, {"host_seconds_per_step", step - device}});
     }
+    if (how_.kernels) tests_.back()["kernels"] = kernels(device);
     how_.log.info("[api] {} of {} at depth {}, batch {}: {:.1f} tokens/s", t.name, t.tokens(), t.depth,
                   t.batch, tokens * passes);
+  }
+
+  // Of the last pass, which takes the devices `device` seconds as it is.
+  Json kernels(double device) {
+    Json rows = Json::array();
+    double seconds = 0;
+    int launches = 0;
+    std::vector<ops::KernelTime> times;
+    for (const model::Stage& s : parts_->stages) {
+      const auto more = s.ops->kernel_times(kTimes);
+      times.insert(times.end(), more.begin(), more.end());
+    }
+    for (const ops::KernelTime& t : times) {
+      seconds += t.seconds;
+      launches += t.launches;
+    }
+    for (const ops::KernelTime& t : times) {
+      const bool known = t.bytes > 0;
+      rows.push_back({{"kernel", t.kernel},
+                      {"grid", t.grid},
+                      {"threads", t.threads},
+                      {"launches", t.launches},
+                      {"seconds_each", t.seconds_each},
+                      {"seconds", t.seconds},
+                      {"share", t.seconds / seconds},
+                      {"bytes", known ? Json(t.bytes) : Json()},
+                      {"bytes_per_second", known ? Json(static_cast<double>(t.bytes) / t.seconds) : Json()}});
+    }
+    return {
+        {"pass_seconds", device}, {"seconds", seconds}, {"launches", launches}, {"rows", std::move(rows)}};
+  }
+
+  // Before anything is measured.
+  void check_kernels() {
+    if (!how_.kernels) return;
+    for (const model::Stage& s : parts_->stages)
+      if (!s.ops->kernel_times(1).empty()) return;
+    fail(Code::kUsage, "[api] the backend {} cannot time kernels one by one",
+         parts_->stages.back().ops->backend());
   }
 
   // Keys and values of one sequence: its depth is read from pages of its own.

@@ -109,6 +109,8 @@ Run add_bench(CLI::App& app) {
   app.add_option("--batch,-b", o->batches, "Sequences that decode at once, separated by commas");
   app.add_option("--repetitions,-r", o->bench.repetitions, "How often, after one that is not counted")
       ->check(CLI::Range(1, 1000));
+  app.add_flag("--kernels", o->bench.kernels,
+               "Time each kernel of a test's last pass as well, one by one (GPU)");
   app.add_option("--report", o->report, "Show this report instead of measuring");
   app.add_option("--against", o->against, "Compare with this earlier report (what --json printed)");
   app.add_option("--svg", o->svg, "Draw the roofline into this file as well");

@@ -64,6 +64,29 @@ std::string load_averages(const Json& machine) {
                      number(load.at("end").at(0)));
 }
 
+// Of a test's last pass.
+std::string kernel_lines(const Json& test) {
+  const Json& kernels = test.at("kernels");
+  const auto us = [](const Json& seconds) { return figure(1e6 * number(seconds)); };
+  std::string out = fmt::format(
+      "\nkernels of the last pass of {} at depth {}, batch {}: {} launches, {} us one by one, {} us as it "
+      "is\n\n",
+      test_name(test), whole(test.at("depth")), whole(test.at("batch")), whole(kernels.at("launches")),
+      us(kernels.at("seconds")), us(kernels.at("pass_seconds")));
+  std::vector<Row> rows = {
+      {"kernel", "blocks", "threads", "launches", "us each", "us", "share", "MB", "TB/s"}};
+  for (const Json& k : kernels.at("rows")) {
+    const auto unless_null = [&](const char* key, double unit) {
+      return k.at(key).is_null() ? "–" : figure(number(k.at(key)) / unit);
+    };
+    rows.push_back(
+        {text(k.at("kernel")), fmt::format("{}", fmt::join(k.at("grid").get<std::vector<int>>(), "x")),
+         whole(k.at("threads")), whole(k.at("launches")), us(k.at("seconds_each")), us(k.at("seconds")),
+         share(k.at("share")), unless_null("bytes", 1e6), unless_null("bytes_per_second", 1e12)});
+  }
+  return out + table(rows);
+}
+
 std::string model_lines(const Json& model) {
   const Json& load = model.at("load");
   std::string out = fmt::format("\n{}: {}, {}, {} in {} parameters\n", text(model.at("path")),
@@ -81,6 +104,8 @@ std::string model_lines(const Json& model) {
                     spread(t.at("tokens_per_second")), figure(number(t.at("weight_bytes_per_second")) / 1e9),
                     share(t.at("bandwidth_share")), share(t.at("multiply_add_share"))});
   if (rows.size() > 1) out += table(rows);
+  for (const Json& t : model.at("tests"))
+    if (t.contains("kernels")) out += kernel_lines(t);
   for (const Json& s : model.at("skipped"))
     out += fmt::format("skipped: {} at depth {}, batch {}: {}\n", text(s.at("test")), whole(s.at("depth")),
                        whole(s.at("batch")), text(s.at("why")));

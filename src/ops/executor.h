@@ -2,6 +2,7 @@
 // What all backends share of Ops: the shape of each result, its place in the arena, the count of what ran. A
 // backend derives from it and fills in the do_… kernels, which write into outputs that exist already.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -38,6 +39,16 @@ enum class Verb : uint8_t {
   kExperts,
   kEndLayer,
   kCount
+};
+
+// What the launches of one kernel that are alike took in a pass, one after another.
+struct KernelTime {
+  std::string_view kernel;
+  std::array<uint32_t, 3> grid{};  // blocks
+  uint32_t threads = 0;            // of a block
+  int launches = 0;
+  double seconds_each = 0, seconds = 0;  // the median, together
+  uint64_t bytes = 0;                    // of weights and cache that they read together; 0: not known
 };
 
 class Executor : public Ops {
@@ -90,6 +101,10 @@ class Executor : public Ops {
   // The seconds that the device alone takes for the last run(): the mean of `times` more of it, which change
   // nothing. 0: not known.
   virtual double device_seconds(int /*times*/) { return 0; }
+
+  // What the last run()'s kernels take when each runs alone, the longest first: of each launch the median of
+  // `times`. Empty: not known.
+  virtual std::vector<KernelTime> kernel_times(int /*times*/) { return {}; }
 
   void begin(const Batch& batch) override;
   Tensor end_layer(int layer, const Tensor& x) override;

@@ -97,6 +97,26 @@ def test_bench_names_what_does_not_fit():
     assert "1024" in skipped[0]["why"] and err.count(b"is skipped") == 2 and b"depth 4096" in err, err
 
 
+def test_bench_shows_the_kernels_of_a_pass():
+    """A processor times none; tests/standin has a card that does, here is what is shown of it."""
+    tiny = ("-m", LLAMA, "-p", "3", "-n", "0", "-d", "0", "-r", "1")
+    refused("--cpu", *tiny, "--kernels", says=b"the backend cpu cannot time kernels")
+    report, _ = measured("--cpu", *tiny)
+    row = lambda kernel, launches, each, share, **known: {
+        "kernel": kernel, "grid": [132, 2, 1], "threads": 512, "launches": launches, "seconds_each": each, "seconds": launches * each,
+        "share": share, "bytes": known.get("bytes"), "bytes_per_second": known.get("rate")}
+    rows = [row("matvec_Q4_K_1", 32, 25e-6, 0.8, bytes=1_600_000_000, rate=2e12), row("top", 1, 200e-6, 0.2)]
+    report["models"][0]["tests"][0]["kernels"] = {"pass_seconds": 0.9e-3, "seconds": 1e-3, "launches": 33, "rows": rows}
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err = run("bench", "--report", saved(folder, "r.json", report))
+        lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.decode().splitlines()]
+        assert status == 0 and "prompt 3 at depth 0, batch 1: 33 launches, 1000 us one by one, 900 us as it is" in out.decode(), (out, err)
+        assert ["matvec_Q4_K_1", "132x2x1", "512", "32", "25", "800", "80.0 %", "1600", "2"] in lines, lines
+        assert ["top", "132x2x1", "512", "1", "200", "200", "20.0 %", "–", "–"] in lines, lines
+        del rows[0]["grid"]
+        refused("--report", saved(folder, "torn.json", report), status=65, says=b"torn.json")
+
+
 def test_bench_prints_tables_and_lines():
     status, out, _ = run("bench", "-m", LLAMA, "-m", MOE, *TINY, "--md")
     assert status == 0 and out.count(b"| decode 4") == 8 and b"GB/s" in out and LLAMA.encode() in out, out

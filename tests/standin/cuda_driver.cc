@@ -8,6 +8,8 @@
 //   launch=N      the N-th from now fails, once
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,15 +21,21 @@
 namespace {
 
 using Status = int;
-constexpr Status kGood = 0, kOutOfMemory = 2, kNoBinary = 209, kLaunchFailed = 719;
+constexpr Status kGood = 0, kInvalid = 1, kOutOfMemory = 2, kNoBinary = 209, kLaunchFailed = 719;
 
 using Run = void (*)(const char* kernel, const unsigned* grid, unsigned threads, unsigned shared,
                      const void* args);
 
+using Clock = std::chrono::steady_clock;
+using Mark = Clock::time_point;  // of an event
+
+// A kernel, or an event.
 struct Call {
   std::string kernel;
   unsigned grid[3], threads, shared;
   std::vector<unsigned char> args;
+  bool overlaps = false;  // it may begin before what is before it has ended
+  Mark* mark = nullptr;
 };
 
 struct Card {
@@ -35,6 +43,7 @@ struct Card {
   uint64_t memory = uint64_t{1} << 30, held = 0, most = 0;
   bool no_code = false, capturing = false, told = false;
   long allocation = 0, launch = 0;  // that fail; 0: none
+  uint64_t graphs = 0;              // that were made ready to run
   std::map<void*, size_t> blocks;
   std::vector<Call> captured;
   Run run = nullptr;
@@ -58,6 +67,7 @@ void obey(const char* words) {
 bool strikes(long& left) { return left > 0 && --left == 0; }
 
 Status start(const Call& call) {
+  if (call.mark) return *call.mark = Clock::now(), kGood;
   if (strikes(card.launch)) return kLaunchFailed;
   if (card.run) card.run(call.kernel.c_str(), call.grid, call.threads, call.shared, call.args.data());
   return kGood;
@@ -98,6 +108,7 @@ void juno_standin(const char* words) {
 }
 uint64_t juno_standin_held() { return card.held; }
 uint64_t juno_standin_most() { return card.most; }
+uint64_t juno_standin_graphs() { return card.graphs; }
 
 Status cuInit(unsigned) {
   if (const char* words = std::getenv("JUNO_STANDIN"); words && !card.told) obey(words);
@@ -203,7 +214,13 @@ Status cuStreamEndCapture(void*, void** graph) {
   return kGood;
 }
 Status cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
-  *exec = new std::vector<Call>(*static_cast<std::vector<Call>*>(graph));
+  const auto& calls = *static_cast<std::vector<Call>*>(graph);
+  const auto any = [&](auto is) { return std::any_of(calls.begin(), calls.end(), is); };
+  // A time says nothing of a kernel beside which another runs.
+  if (any([](const Call& c) { return c.mark; }) && any([](const Call& c) { return c.overlaps; }))
+    return kInvalid;
+  *exec = new std::vector<Call>(calls);
+  ++card.graphs;
   return kGood;
 }
 Status cuGraphDestroy(void* graph) {
@@ -233,20 +250,35 @@ Status cuLaunchKernelEx(const void* how, void* function, void** arguments, void*
             {config.grid[0], config.grid[1], config.grid[2]},
             config.block[0],
             config.shared,
-            {bytes, bytes + kArguments}};
+            {bytes, bytes + kArguments},
+            config.count > 0};
   if (!card.capturing) return start(call);
   card.captured.push_back(std::move(call));
   return kGood;
 }
 Status cuEventCreate(void** event, unsigned) {
-  *event = &card;
+  *event = new Mark();
   return kGood;
 }
-Status cuEventDestroy_v2(void*) { return kGood; }
-Status cuEventRecord(void*, void*) { return kGood; }
+Status cuEventDestroy_v2(void* event) {
+  delete static_cast<Mark*>(event);
+  return kGood;
+}
+Status cuEventRecord(void* event, void*) {
+  *static_cast<Mark*>(event) = Clock::now();
+  return kGood;
+}
+Status cuEventRecordWithFlags(void* event, void*, unsigned in_graph) {
+  if (in_graph != 1 || !card.capturing) return kInvalid;
+  Call call;
+  call.mark = static_cast<Mark*>(event);
+  card.captured.push_back(std::move(call));
+  return kGood;
+}
 Status cuEventSynchronize(void*) { return kGood; }
-Status cuEventElapsedTime(float* milliseconds, void*, void*) {
-  *milliseconds = 0;
+Status cuEventElapsedTime(float* milliseconds, void* first, void* last) {
+  const auto between = *static_cast<Mark*>(last) - *static_cast<Mark*>(first);
+  *milliseconds = std::chrono::duration<float, std::milli>(between).count();
   return kGood;
 }
 

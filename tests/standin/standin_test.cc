@@ -9,6 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "api/bench.h"
 #include "api/gate.h"
 #include "api/open.h"
 #include "api/placement.h"
@@ -70,6 +71,7 @@ struct Standin {
   void (*tell)(const char*);
   uint64_t (*held)();
   uint64_t (*most)();
+  uint64_t (*graphs)();
 };
 
 const Standin& standin() {
@@ -79,7 +81,8 @@ const Standin& standin() {
     EXPECT_NE(library, nullptr) << dlerror();
     return Standin{reinterpret_cast<void (*)(const char*)>(dlsym(library, "juno_standin")),
                    reinterpret_cast<uint64_t (*)()>(dlsym(library, "juno_standin_held")),
-                   reinterpret_cast<uint64_t (*)()>(dlsym(library, "juno_standin_most"))};
+                   reinterpret_cast<uint64_t (*)()>(dlsym(library, "juno_standin_most")),
+                   reinterpret_cast<uint64_t (*)()>(dlsym(library, "juno_standin_graphs"))};
   }();
   return found;
 }
@@ -244,6 +247,56 @@ TEST_F(C49, LayersThatDoNotFitStayOnTheCpuAndTheLineSaysWhich) {
   ASSERT_EQ(heard.notices.size(), 1u);
   EXPECT_NE(heard.notices[0].find("layers 0 to"), std::string::npos) << heard.notices[0];
   EXPECT_EQ(answer(*part), expected) << "the same bits";
+}
+
+using Bench = StandinTest;
+
+// A decode of 66 tokens: three layers, at the end with two pages.
+TEST_F(Bench, TimesEachKernelOfTheLastPass) {
+  standin().tell("memory=320000000");
+  const std::vector<SessionOptions> models = {on("cuda")};
+  const BenchOptions how{
+      .prompts = {}, .decodes = {66}, .depths = {0}, .batches = {1}, .repetitions = 1, .kernels = true};
+  const uint64_t graphs = standin().graphs();
+  const nlohmann::ordered_json report = take(bench(models, how));
+  const auto& kernels = report["models"][0]["tests"][0]["kernels"];
+  double seconds = 0, share = 0;
+  std::map<std::string, int> launches;
+  std::map<std::string, uint64_t> bytes;
+  for (const auto& row : kernels["rows"]) {
+    const std::string name = row["kernel"];
+    seconds += row["seconds"].get<double>();
+    share += row["share"].get<double>();
+    launches[name] += row["launches"].get<int>();
+    if (!row["bytes"].is_null()) bytes[name] += row["bytes"].get<uint64_t>();
+    EXPECT_GT(row["seconds_each"], 0) << name;
+    EXPECT_LE(row["seconds"], kernels["rows"][0]["seconds"]) << "the longest first";
+  }
+  EXPECT_EQ(launches, (std::map<std::string, int>{{"embed", 1},
+                                                  {"matvec_Q8_0_1", 13},
+                                                  {"prepare", 3},
+                                                  {"rope_table", 1},
+                                                  {"attend", 3},
+                                                  {"rows", 1},
+                                                  {"top", 1}}));
+  EXPECT_EQ(kernels["launches"], 23);
+  EXPECT_NEAR(kernels["seconds"].get<double>(), seconds, 1e-9);
+  EXPECT_NEAR(share, 1, 1e-9);
+  EXPECT_GT(kernels["pass_seconds"], 0);
+  EXPECT_EQ(bytes["attend"], 3u * 66 * 128) << "positions of 2 heads with keys and values of 16 halves";
+  EXPECT_EQ(bytes["matvec_Q8_0_1"], 140'032u) << "what the file has of them";
+  const uint64_t lengths = 2, times = 1 + 9;  // of a sequence, in powers of two pages; kernels are timed
+  EXPECT_EQ(standin().graphs() - graphs, lengths + times) << "a graph serves all repetitions";
+}
+
+TEST_F(Bench, SaysThatTheCpuTimesNoKernels) {
+  const std::vector<SessionOptions> models = {on("cpu")};
+  const auto refused =
+      bench(models,
+            {.prompts = {1}, .decodes = {}, .depths = {0}, .batches = {}, .repetitions = 1, .kernels = true});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUsage);
+  EXPECT_NE(refused.error().message.find("cpu"), std::string::npos) << refused.error().message;
 }
 
 using Split = StandinTest;

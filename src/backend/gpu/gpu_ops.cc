@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "backend/gpu/fuse.h"
+#include "backend/gpu/kernel_times.h"
 #include "backend/gpu/plan.h"
 #include "backend/gpu/plan_prompt.h"
 
@@ -91,6 +92,7 @@ GpuOps::Program& GpuOps::program(const ops::Batch& batch, const std::function<Te
   const Shape shape = shape_of(batch);
   hand_over(batch);
   follow_cache(batch.layers);
+  seen_ = seen_positions(batch);
   for (const auto& known : programs_) {
     if (known->shape != shape) continue;
     recount(*known, batch);
@@ -226,16 +228,35 @@ void GpuOps::top_logits(std::span<ops::TopLogit> to) {
   runtime_.read(to.data(), top_, to.size_bytes());
 }
 
+// The program that ran last.
+GpuOps::Program* GpuOps::last() {
+  const auto found = std::ranges::find(programs_, passes_, [](const auto& p) { return p->used; });
+  return found == programs_.end() ? nullptr : found->get();
+}
+
 // All are asked for before the first has ended, so the device does not wait for the host.
 double GpuOps::device_seconds(int times) {
-  const auto last = std::ranges::find(programs_, passes_, [](const auto& p) { return p->used; });
-  if (last == programs_.end()) return 0;
-  play(**last);  // now it is a graph
+  Program* const p = last();
+  if (!p) return 0;
+  play(*p);  // now it is a graph
   runtime_.wait();
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < times; ++i) play(**last);
+  for (int i = 0; i < times; ++i) play(*p);
   runtime_.wait();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / times;
+}
+
+std::vector<ops::KernelTime> GpuOps::kernel_times(int times) {
+  const Program* const p = last();
+  if (!p) return {};
+  std::vector<std::vector<double>> samples(p->launches.size());
+  for (int i = 0; i < times; ++i) {
+    const std::vector<double> once = runtime_.time_each(p->launches);
+    for (size_t k = 0; k < once.size(); ++k) samples[k].push_back(once[k]);
+  }
+  std::vector<double> seconds;
+  for (auto& s : samples) seconds.push_back(median(s));
+  return by_kernel(p->launches, seconds, seen_);
 }
 
 const double* GpuOps::frequencies(const std::vector<double>& values) {

@@ -28,6 +28,7 @@ class GpuOps final : public ops::Executor {
   int most_top() const override { return kMostTop; }
   void top_logits(std::span<ops::TopLogit> to) override;
   double device_seconds(int times) override;
+  std::vector<ops::KernelTime> kernel_times(int times) override;
 
  protected:
   size_t experts_scratch(const Tensor& x, const ops::Experts& w, int top_k) const override;
@@ -82,6 +83,7 @@ class GpuOps final : public ops::Executor {
   Program& program(const ops::Batch& batch, const std::function<Tensor()>& forward);
   void record(Program& p, const ops::Batch& batch, const std::function<Tensor()>& forward);
   void play(Program& p);
+  Program* last();
   void recount(const Program& p, const ops::Batch& batch);
   void step(Step step);
   Lowered lower_steps(const Steps& steps);
@@ -98,6 +100,7 @@ class GpuOps final : public ops::Executor {
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<ops::KvLayer> cache_;  // that the programs read and write
   uint64_t passes_ = 0;
+  uint64_t seen_ = 0;  // positions whose keys and values the last pass read
   std::vector<Frequencies> frequencies_;
 
   // Handed over before a pass: where the greatest logits of each wanted row go and a zero for each, then the

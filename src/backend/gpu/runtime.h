@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backend/gpu/launch.h"
 #include "base/error.h"
@@ -63,6 +64,8 @@ class Runtime {
   virtual void launch(const Launch& launch) = 0;
   virtual std::unique_ptr<Graph> capture(std::span<const Launch> launches) = 0;
   virtual void replay(Graph& graph) = 0;
+  // Runs them in their order, none beside another: the seconds that each took.
+  virtual std::vector<double> time_each(std::span<const Launch> launches) = 0;
 
  protected:
   void hold(uint64_t bytes) {

@@ -33,6 +33,8 @@ inline constexpr int kMaxDynamicShared = 8;
 // CUstream_flags, CUstreamCaptureMode
 inline constexpr unsigned kNonBlocking = 1;
 inline constexpr int kCaptureThreadLocal = 1;
+// CUevent_record_flags
+inline constexpr unsigned kRecordInGraph = 1;
 // CUlaunchAttributeID
 inline constexpr int kProgrammaticSerialization = 6;
 
@@ -93,6 +95,7 @@ static_assert(sizeof(LaunchConfig) == 56);
   X(cuEventCreate, (Event*, unsigned))                                    \
   X(cuEventDestroy_v2, (Event))                                           \
   X(cuEventRecord, (Event, Stream))                                       \
+  X(cuEventRecordWithFlags, (Event, Stream, unsigned))                    \
   X(cuEventSynchronize, (Event))                                          \
   X(cuEventElapsedTime, (float*, Event, Event))
 

@@ -41,6 +41,29 @@ class CudaGraph final : public gpu::Graph {
   GraphExec exec_;
 };
 
+// Marks on a stream.
+class Events {
+ public:
+  Events(const Driver& driver, size_t count) : driver_(driver), events_(count) {
+    for (Event& event : events_) driver_.check(driver_.cuEventCreate(&event, 0), "making an event");
+  }
+  ~Events() {
+    for (Event event : events_)
+      if (event) driver_.cuEventDestroy_v2(event);
+  }
+  Event operator[](size_t i) const { return events_[i]; }
+  // Seconds between two of them, which have come to pass.
+  double between(size_t first, size_t last) const {
+    float milliseconds = 0;
+    driver_.check(driver_.cuEventElapsedTime(&milliseconds, events_[first], events_[last]), "taking a time");
+    return static_cast<double>(milliseconds) / 1e3;
+  }
+
+ private:
+  const Driver& driver_;
+  std::vector<Event> events_;
+};
+
 // Pinned host memory: the device copies from and to it while the host goes on.
 struct Pinned {
   std::byte* bytes = nullptr;
@@ -63,6 +86,7 @@ class CudaRuntime final : public Runtime {
   void launch(const Launch& launch) override;
   std::unique_ptr<gpu::Graph> capture(std::span<const Launch> launches) override;
   void replay(gpu::Graph& graph) override;
+  std::vector<double> time_each(std::span<const Launch> launches) override;
 
  private:
   struct Kernel {
@@ -76,7 +100,9 @@ class CudaRuntime final : public Runtime {
   void load_kernels();
   void find_kernels();
   void pin(Pinned& pinned, size_t bytes);
-  void enqueue(const Launch& launch);
+  void enqueue(const Launch& launch, bool overlaps);
+  template <class Work>
+  GraphExec record(Work&& work);
   void write_large(Address to, const std::byte* from, size_t bytes);
   void close();
 
@@ -297,33 +323,29 @@ double CudaRuntime::copy_rate() {
   const size_t bytes = std::min<size_t>(kMost, memory().free / 4);
   void* const to = take(allocate(bytes));
   void* const from = take(allocate(bytes));
-  float best = 0;  // milliseconds
-  Event begin = nullptr, end = nullptr;
-  check(driver_.cuEventCreate(&begin, 0), "making an event");
-  check(driver_.cuEventCreate(&end, 0), "making an event");
+  double best = 0;  // seconds
+  const Events events(driver_, 2);
   for (int i = 0; i < kTimes; ++i) {
-    float time = 0;
-    check(driver_.cuEventRecord(begin, stream_), "measuring a copy");
+    check(driver_.cuEventRecord(events[0], stream_), "measuring a copy");
     check(driver_.cuMemcpyDtoDAsync_v2(address(to), address(from), bytes, stream_), "measuring a copy");
-    check(driver_.cuEventRecord(end, stream_), "measuring a copy");
-    check(driver_.cuEventSynchronize(end), "measuring a copy");
-    check(driver_.cuEventElapsedTime(&time, begin, end), "measuring a copy");
+    check(driver_.cuEventRecord(events[1], stream_), "measuring a copy");
+    check(driver_.cuEventSynchronize(events[1]), "measuring a copy");
+    const double time = events.between(0, 1);
     if (i == 1 || time < best) best = time;  // the first one warms up
   }
-  driver_.cuEventDestroy_v2(begin);
-  driver_.cuEventDestroy_v2(end);
   release(to);
   release(from);
-  return best > 0 ? 2.0 * static_cast<double>(bytes) / (static_cast<double>(best) / 1e3) : 0;
+  return best > 0 ? 2.0 * static_cast<double>(bytes) / best : 0;
 }
 
 void CudaRuntime::launch(const Launch& launch) {
   enter();
-  enqueue(launch);
+  enqueue(launch, overlaps_);
   ++traffic_.launches;
 }
 
-void CudaRuntime::enqueue(const Launch& launch) {
+// overlaps: with what is asked for before it.
+void CudaRuntime::enqueue(const Launch& launch, bool overlaps) {
   Kernel& kernel = kernels_[static_cast<size_t>(launch.kernel)];
   if (launch.shared > kernel.shared) {
     check(driver_.cuFuncSetAttribute(kernel.function, kMaxDynamicShared, static_cast<int>(launch.shared)),
@@ -338,7 +360,7 @@ void CudaRuntime::enqueue(const Launch& launch) {
                             .shared_bytes = launch.shared,
                             .stream = stream_,
                             .attributes = &overlap,
-                            .attribute_count = overlaps_ ? 1u : 0u};
+                            .attribute_count = overlaps ? 1u : 0u};
   void* arguments[] = {const_cast<std::byte*>(launch.args)};
   const Status status = driver_.cuLaunchKernelEx(&config, kernel.function, arguments, nullptr);
   if (status != kSuccess) [[unlikely]]
@@ -347,12 +369,14 @@ void CudaRuntime::enqueue(const Launch& launch) {
                               launch.grid.y, launch.grid.z, launch.threads, launch.shared));
 }
 
-std::unique_ptr<gpu::Graph> CudaRuntime::capture(std::span<const Launch> launches) {
+// What `work` asks of the stream, as a graph.
+template <class Work>
+GraphExec CudaRuntime::record(Work&& work) {
   enter();
   check(driver_.cuStreamBeginCapture_v2(stream_, kCaptureThreadLocal), "recording a graph");
   Graph graph = nullptr;
   try {
-    for (const Launch& one : launches) enqueue(one);
+    work();
   } catch (...) {
     driver_.cuStreamEndCapture(stream_, &graph);
     if (graph) driver_.cuGraphDestroy(graph);
@@ -363,6 +387,13 @@ std::unique_ptr<gpu::Graph> CudaRuntime::capture(std::span<const Launch> launche
   const Status status = driver_.cuGraphInstantiateWithFlags(&exec, graph, 0);
   driver_.cuGraphDestroy(graph);
   check(status, "making a graph ready to run");
+  return exec;
+}
+
+std::unique_ptr<gpu::Graph> CudaRuntime::capture(std::span<const Launch> launches) {
+  const GraphExec exec = record([&] {
+    for (const Launch& one : launches) enqueue(one, overlaps_);
+  });
   return std::make_unique<CudaGraph>(driver_, exec, launches.size());
 }
 
@@ -371,6 +402,28 @@ void CudaRuntime::replay(gpu::Graph& graph) {
   const auto& own = static_cast<CudaGraph&>(graph);
   check(driver_.cuGraphLaunch(own.exec(), stream_), "running a graph");
   traffic_.launches += own.kernels;
+}
+
+// As a graph, whose kernels and events the device comes by without waiting for the host; the first time it
+// still fetches what it is made of.
+std::vector<double> CudaRuntime::time_each(std::span<const Launch> launches) {
+  const Events events(driver_, launches.size() + 1);
+  const auto mark = [&](size_t i) {
+    check(driver_.cuEventRecordWithFlags(events[i], stream_, kRecordInGraph), "marking a time");
+  };
+  CudaGraph graph(driver_, record([&] {
+                    mark(0);
+                    for (size_t i = 0; i < launches.size(); ++i) {
+                      enqueue(launches[i], false);
+                      mark(i + 1);
+                    }
+                  }),
+                  launches.size());
+  for (int i = 0; i < 2; ++i) replay(graph);
+  wait();
+  std::vector<double> seconds;
+  for (size_t i = 0; i < launches.size(); ++i) seconds.push_back(events.between(i, i + 1));
+  return seconds;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/gpu/host/runtime.h"
 
+#include <chrono>
 #include <cstring>
 #include <vector>
 
@@ -67,6 +68,17 @@ class HostRuntime final : public Runtime {
   }
   void replay(Graph& graph) override {
     for (const Launch& one : static_cast<HostGraph&>(graph).launches) launch(one);
+  }
+  std::vector<double> time_each(std::span<const Launch> launches) override {
+    using Clock = std::chrono::steady_clock;
+    std::vector<double> seconds;
+    for (const Launch& one : launches) {
+      const auto start = Clock::now();
+      launch(one);
+      wait();
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    return seconds;
   }
 
  private:
