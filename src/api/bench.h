@@ -26,7 +26,7 @@ struct BenchOptions {
 //  models: [{name, …, sha256, load, peak_memory, tests: [{test, tokens, depth, batch, tokens_per_second,
 //  weight_bytes_per_second, bandwidth_share, multiply_add_share, …}], skipped: [{test, depth, batch, why}]}]}
 // A decode on a GPU also has device_seconds_per_step, what the device alone takes for the last step, and
-// host_seconds_per_step, what is left of a step without it.
+// host_seconds_per_step, what the last steps took beyond it.
 // With `kernels` each test has kernels: {pass_seconds, seconds, launches, rows: [{kernel, grid, threads,
 // launches, seconds_each, seconds, share, bytes, bytes_per_second}]}: what its last pass takes as it is, and
 // kernel by kernel. kUsage where no backend can tell.

@@ -59,6 +59,7 @@ struct Test {
 
 struct Pass {
   double seconds = 0;
+  std::vector<double> steps;  // the seconds of each
   uint64_t weight_bytes = 0;
   uint64_t sampled = 0;  // a hash of all tokens, in the order in which they came
 };
@@ -97,6 +98,7 @@ class ModelBench {
  private:
   static constexpr int64_t kSmallest = 63;
   static constexpr int kRepeats = 16;  // of the last step, for the device alone
+  static constexpr int kLast = 8;      // steps that are held against it: as long a sequence, so as much work
   static constexpr int kTimes = 9;     // that each kernel is timed
 
   std::vector<Test> tests_at(int64_t depth) const {
@@ -181,11 +183,14 @@ class ModelBench {
   void measure(const Test& t) {
     for (int64_t i = 1; i < t.batch && t.depth > 0; ++i)
       take(parts_->engine->clone(prompt({"fill", t.depth, 0, 0, 1}, 0), salt(0), salt(i)));
-    std::vector<double> seconds;
+    std::vector<double> seconds, steps;
     Pass last;
     for (int i = 0; i <= how_.repetitions; ++i) {
       last = pass(t);
-      if (i > 0) seconds.push_back(last.seconds);
+      if (i == 0) continue;
+      seconds.push_back(last.seconds);
+      steps.insert(steps.end(), last.steps.end() - std::min(std::ssize(last.steps), int64_t{kLast}),
+                   last.steps.end());
     }
     const auto tokens = static_cast<double>(t.batch * t.tokens());
     std::vector<double> rates;
@@ -205,7 +210,7 @@ class ModelBench {
                       {"multiply_adds_per_second", (forwards * work_.layers + heads * work_.head) * passes},
                       {"sampled", fmt::format("{:016x}", last.sampled)}});
     if (t.decode > 1 && device > 0) {
-      const double step = series(seconds)["median"].get<double>() / static_cast<double>(t.decode);
+      const auto step = series(steps)["median"].get<double>();
       tests_.back().update({{"device_seconds_per_step", device}, {"host_seconds_per_step", step - device}});
     }
     if (how_.kernels) tests_.back()["kernels"] = kernels(device);
@@ -281,8 +286,8 @@ class ModelBench {
     const Snapshot before = parts_->snapshot();
     const auto start = Clock::now();
     for (engine::Request& request : requests) take(engine.submit(std::move(request)));
-    while (take(engine.step())) {
-    }
+    for (auto begin = start; take(engine.step()); begin = Clock::now())
+      result.steps.push_back(seconds_since(begin));
     result.seconds = seconds_since(start);
     result.weight_bytes = parts_->snapshot().since(before).weight_bytes();
     result.sampled = sampled.value();
