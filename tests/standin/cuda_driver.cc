@@ -174,6 +174,7 @@ Status cuMemFree_v2(unsigned long long address) {
   return kGood;
 }
 Status cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  if (strikes(card.allocation)) return kOutOfMemory;
   *memory = std::malloc(bytes);
   return *memory ? kGood : kOutOfMemory;
 }

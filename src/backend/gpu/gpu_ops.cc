@@ -46,6 +46,7 @@ GpuOps::~GpuOps() {
   for (const Frequencies& f : frequencies_) runtime_.release(f.data);
   runtime_.release(numbers_memory_);
   runtime_.release(top_);
+  runtime_.release(top_parts_);
   runtime_.release(workspace_);
   runtime_.release(counters_);
 }
@@ -71,7 +72,12 @@ GpuOps::Shape GpuOps::shape_of(const ops::Batch& batch) const {
 Tensor GpuOps::run(const ops::Batch& batch, const std::function<Tensor()>& forward) {
   if (planning() || checking()) return forward();
   Program& p = program(batch, forward);
-  play(p);
+  try {
+    play(p);
+  } catch (...) {
+    there_.clear();  // a kernel that did not end may have left something there
+    throw;
+  }
   p.used = ++passes_;
   return p.result;
 }
@@ -162,7 +168,11 @@ void GpuOps::hand_over(const ops::Batch& batch) {
   if (bytes > numbers_bytes_)
     grow(numbers_memory_, numbers_bytes_, std::max<size_t>(2 * bytes, kLeast * sizeof(int32_t)));
   auto* const at = static_cast<int32_t*>(numbers_memory_);
-  runtime_.write(at, numbers_.data(), bytes);
+  if (numbers_ != there_) {
+    there_.clear();
+    runtime_.write(at, numbers_.data(), bytes);
+    there_ = numbers_;
+  }
   how_.memory.positions = batch.positions.i32();
   how_.memory.first_page = at + first;
   how_.memory.pages = at + first + rows;
@@ -173,11 +183,12 @@ void GpuOps::hand_over(const ops::Batch& batch) {
 }
 
 // No program survives that knows the old place.
-void GpuOps::grow(void*& memory, size_t& bytes, size_t wanted) {
+void GpuOps::grow(void*& memory, size_t& bytes, size_t wanted, bool on_host) {
   programs_.clear();
+  there_.clear();
   runtime_.release(std::exchange(memory, nullptr));
   bytes = 0;
-  memory = take(runtime_.allocate(wanted));
+  memory = take(on_host ? runtime_.allocate_on_host(wanted) : runtime_.allocate(wanted));
   bytes = wanted;
 }
 
@@ -209,18 +220,18 @@ void GpuOps::append_top(Program& p) {
   const Tensor& logits = p.result;
   const auto rows = static_cast<size_t>(logits.rows());
   const size_t most = rows * kMostTop * sizeof(Pair32);
-  const size_t bytes = most + most * top_pieces(logits.cols());
-  if (bytes > top_bytes_) grow(top_, top_bytes_, bytes);
+  const size_t parts = most * top_pieces(logits.cols());
+  if (parts > top_parts_bytes_) grow(top_parts_, top_parts_bytes_, parts);
+  if (most > top_bytes_) grow(top_, top_bytes_, most, /*on_host=*/true);
   auto* const first = static_cast<int32_t*>(numbers_memory_);
-  p.launches.push_back(
-      gpu::plan(TopArgs{.logits = logits.f32(),
-                        .first = first,
-                        .arrived = reinterpret_cast<uint32_t*>(first + rows + 1),
-                        .parts = reinterpret_cast<uint64_t*>(static_cast<std::byte*>(top_) + most),
-                        .top = static_cast<Pair32*>(top_),
-                        .rows = static_cast<int32_t>(rows),
-                        .columns = static_cast<int32_t>(logits.cols()),
-                        .n = static_cast<int32_t>(p.shape.vocab)}));
+  p.launches.push_back(gpu::plan(TopArgs{.logits = logits.f32(),
+                                         .first = first,
+                                         .arrived = reinterpret_cast<uint32_t*>(first + rows + 1),
+                                         .parts = static_cast<uint64_t*>(top_parts_),
+                                         .top = static_cast<Pair32*>(top_),
+                                         .rows = static_cast<int32_t>(rows),
+                                         .columns = static_cast<int32_t>(logits.cols()),
+                                         .n = static_cast<int32_t>(p.shape.vocab)}));
 }
 
 void GpuOps::top_logits(std::span<ops::TopLogit> to) {
@@ -341,6 +352,7 @@ void GpuOps::do_copy(const Tensor& y, const Tensor& x) {
 // Only while layers are being checked, when steps run at once.
 bool GpuOps::do_finite(const Tensor& x) {
   uint32_t flag = 0;
+  there_.clear();
   runtime_.write(numbers_memory_, &flag, sizeof flag);
   runtime_.launch(gpu::plan(
       FiniteArgs{.x = x.f32(), .flag = static_cast<uint32_t*>(numbers_memory_), .n = x.shape.size()}));

@@ -89,7 +89,7 @@ class GpuOps final : public ops::Executor {
   Lowered lower_steps(const Steps& steps);
   void append_top(Program& p);
   void hand_over(const ops::Batch& batch);
-  void grow(void*& memory, size_t& bytes, size_t wanted);
+  void grow(void*& memory, size_t& bytes, size_t wanted, bool on_host = false);
   const double* frequencies(const std::vector<double>& values);
 
   const std::string name_;
@@ -104,13 +104,15 @@ class GpuOps final : public ops::Executor {
   std::vector<Frequencies> frequencies_;
 
   // Handed over before a pass: where the greatest logits of each wanted row go and a zero for each, then the
-  // index of each row's first page, then all pages.
-  std::vector<int32_t> numbers_;
+  // index of each row's first page, then all pages. `there_`: what the device has already.
+  std::vector<int32_t> numbers_, there_;
   void* numbers_memory_ = nullptr;
   size_t numbers_bytes_ = 0;
   void* counters_ = nullptr;  // PassMemory::counters
-  void* top_ = nullptr;       // the greatest logits, and what finding them takes
+  void* top_ = nullptr;       // the greatest logits, on the host
   size_t top_bytes_ = 0;
+  void* top_parts_ = nullptr;  // what finding them takes
+  size_t top_parts_bytes_ = 0;
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
 };

@@ -51,6 +51,9 @@ class Runtime {
   // disturbed.
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;
+  // Of the host's memory, which kernels write to where it lies: what they have for the host then needs no
+  // copy. read() and release() know it.
+  virtual Result<void*> allocate_on_host(size_t bytes) { return allocate(bytes); }
 
   // `from` may be reused at once.
   virtual void write(void* to, const void* from, size_t bytes) = 0;

@@ -79,6 +79,7 @@ class CudaRuntime final : public Runtime {
   ops::CardMemory memory() const override;
   Result<void*> allocate(size_t bytes) override;
   void release(void* memory) override;
+  Result<void*> allocate_on_host(size_t bytes) override;
   void write(void* to, const void* from, size_t bytes) override;
   void read(void* to, const void* from, size_t bytes) override;
   void wait() override;
@@ -99,7 +100,9 @@ class CudaRuntime final : public Runtime {
   void open_context();
   void load_kernels();
   void find_kernels();
+  void* pin(size_t bytes);
   void pin(Pinned& pinned, size_t bytes);
+  bool is_on_host(const void* memory) const { return std::ranges::count(on_host_, memory) > 0; }
   void enqueue(const Launch& launch, bool overlaps);
   template <class Work>
   GraphExec record(Work&& work);
@@ -117,6 +120,7 @@ class CudaRuntime final : public Runtime {
   std::array<Pinned, 2> large_;
   int next_large_ = 0;
   std::map<void*, size_t> held_;
+  std::vector<void*> on_host_;  // of allocate_on_host()
 };
 
 CudaRuntime::CudaRuntime(Driver driver, int index) : driver_(driver) {
@@ -207,10 +211,14 @@ void CudaRuntime::find_kernels() {
   }
 }
 
-void CudaRuntime::pin(Pinned& pinned, size_t bytes) {
+void* CudaRuntime::pin(size_t bytes) {
   void* memory = nullptr;
   check(driver_.cuMemHostAlloc(&memory, bytes, 0), "pinning host memory");
-  pinned.bytes = static_cast<std::byte*>(memory);
+  return memory;
+}
+
+void CudaRuntime::pin(Pinned& pinned, size_t bytes) {
+  pinned.bytes = static_cast<std::byte*>(pin(bytes));
   pinned.size = bytes;
   check(driver_.cuEventCreate(&pinned.done, 0), "making an event");
 }
@@ -221,6 +229,7 @@ void CudaRuntime::close() {
   enter();
   if (stream_) driver_.cuStreamSynchronize(stream_);
   for (const auto& [memory, bytes] : held_) driver_.cuMemFree_v2(address(memory));
+  for (void* memory : on_host_) driver_.cuMemFreeHost(memory);
   for (Pinned* pinned : {&small_, &back_, &large_[0], &large_[1]}) {
     if (pinned->done) driver_.cuEventDestroy_v2(pinned->done);
     if (pinned->bytes) driver_.cuMemFreeHost(pinned->bytes);
@@ -258,11 +267,27 @@ Result<void*> CudaRuntime::allocate(size_t bytes) {
   });
 }
 
+Result<void*> CudaRuntime::allocate_on_host(size_t bytes) {
+  enter();
+  return guard([&] {
+    on_host_.reserve(on_host_.size() + 1);
+    on_host_.push_back(pin(bytes));
+    std::memset(on_host_.back(), 0, bytes);
+    return on_host_.back();
+  });
+}
+
 void CudaRuntime::release(void* memory) {
   const auto held = held_.find(memory);
-  if (held == held_.end()) return;
+  const bool on_host = is_on_host(memory);
+  if (held == held_.end() && !on_host) return;
   enter();
   driver_.cuStreamSynchronize(stream_);  // work before this may still use it
+  if (on_host) {
+    driver_.cuMemFreeHost(memory);
+    std::erase(on_host_, memory);
+    return;
+  }
   driver_.cuMemFree_v2(address(memory));
   let_go(held->second);
   held_.erase(held);
@@ -298,6 +323,11 @@ void CudaRuntime::write_large(Address to, const std::byte* from, size_t bytes) {
 void CudaRuntime::read(void* to, const void* from, size_t bytes) {
   enter();
   traffic_.read += bytes;
+  if (is_on_host(from)) {
+    wait();
+    std::memcpy(to, from, bytes);
+    return;
+  }
   auto* out = static_cast<std::byte*>(to);
   Address at = address(from);
   while (bytes > 0) {
