@@ -179,6 +179,7 @@ ops::Batch Runner::batch(size_t stage) {
   return {.tokens = tokens,
           .positions = positions,
           .outputs = outputs,
+          .all_wanted = outputs_.size() == tokens_.size(),
           .hidden = hidden_,
           .top = choosing ? std::span<const int32_t>(counts_) : std::span<const int32_t>(),
           .vocab = vocab_,

@@ -42,10 +42,11 @@ struct TopLogit {
 };
 
 struct Batch {
-  Tensor tokens;        // [1, tokens] i32
-  Tensor positions;     // [1, tokens] i32
-  Tensor outputs;       // [1, n] i32: the rows whose logits are wanted
-  bool hidden = false;  // not their logits, but what the head makes them from
+  Tensor tokens;            // [1, tokens] i32
+  Tensor positions;         // [1, tokens] i32
+  Tensor outputs;           // [1, n] i32: the rows whose logits are wanted
+  bool all_wanted = false;  // `outputs` are all rows, in their order
+  bool hidden = false;      // not their logits, but what the head makes them from
   // Of each of `outputs` how many of the greatest of its first `vocab` logits Executor::top_logits() is to
   // have; on the host, empty: none of any.
   std::span<const int32_t> top;

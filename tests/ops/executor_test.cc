@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "ops/harness.h"
@@ -148,6 +149,29 @@ TEST(Executor, NamesTheFirstLayerThatHandsOnANaN) {
   op.check_layers(true);
   forward(at.batch);
   EXPECT_EQ(op.bad_layer(), 1);
+}
+
+TEST(Executor, CopiesNoRowsWhereAllAreWanted) {
+  Memory memory(8);
+  Positions at(4);
+  Reference op;
+  const Tensor given = memory.f32(4, 8), turned = memory.i32({3, 2, 1, 0});
+  Tensor x, wanted, others;
+  const auto forward = [&](const Batch& b) {
+    op.begin(b);
+    x = op.scale(given, 2);
+    wanted = op.rows(x, b.outputs);
+    others = op.rows(x, turned);
+  };
+  take(op.plan(at.batch, forward));
+  forward(at.batch);
+  EXPECT_NE(wanted.data, x.data) << "nobody said that they are all";
+  EXPECT_EQ(std::memcmp(wanted.data, x.data, 4 * 8 * sizeof(float)), 0);
+  at.batch.all_wanted = true;
+  forward(at.batch);
+  EXPECT_EQ(wanted.data, x.data);
+  EXPECT_NE(others.data, x.data);
+  EXPECT_NE(std::memcmp(others.data, x.data, 4 * 8 * sizeof(float)), 0);
 }
 
 TEST(HostDevice, GivesZeroedAlignedMemoryOrAnError) {

@@ -65,6 +65,7 @@ GpuOps::Shape GpuOps::shape_of(const ops::Batch& batch) const {
           .max_chunks = chunks,
           .runs = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows >= kPromptRows; }),
           .alone = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows == 1; }),
+          .all_wanted = batch.all_wanted,
           .hidden = batch.hidden,
           .vocab = batch.top.empty() ? 0 : batch.vocab};
 }

@@ -60,7 +60,7 @@ class GpuOps final : public ops::Executor {
     int64_t rows = 0, wanted = 0;
     int max_chunks = 0;
     bool runs = false, alone = false;  // PassMemory
-    bool hidden = false;
+    bool all_wanted = false, hidden = false;
     int64_t vocab = 0;  // logits of a row of which the greatest are wanted; 0: no row's
     friend bool operator==(const Shape&, const Shape&) = default;
   };
