@@ -12,7 +12,7 @@
 namespace juno::gpu {
 namespace {
 
-// Rounding: rows are cut into pieces while there are few of them.
+// Rounding: rows are cut into pieces, but for many of them that are normed, which each piece would do again.
 constexpr int kFewTokens = 64, kRoundPiece = 1024, kRoundThreads = 256, kRoundSums = 256;
 constexpr int kMostSplits = 8;
 
@@ -124,11 +124,10 @@ PanelCounts panel_counts(int64_t rows, int64_t k, int block) {
 Launch plan(const RoundArgs& a) {
   const QuantiseArgs& from = a.from;
   const int tokens = a.y.rows / from.planes;
-  const uint32_t pieces = from.tokens < kFewTokens ? ceil_div(from.k, kRoundPiece) : 1;
-  const auto floats =
-      from.source == Source::kNorm ? from.k : padded_to(ceil_div(from.k, pieces), kStageDepth);
-  return make_launch(static_cast<int>(Kernel::round_panels), {pieces, static_cast<uint32_t>(tokens)},
-                     kRoundThreads, static_cast<uint32_t>((kRoundSums + floats) * sizeof(float)), a);
+  const bool whole = from.source == Source::kNorm && from.tokens >= kFewTokens;
+  return make_launch(static_cast<int>(Kernel::round_panels),
+                     {whole ? 1 : ceil_div(from.k, kRoundPiece), static_cast<uint32_t>(tokens)},
+                     kRoundThreads, kRoundSums * sizeof(float), a);
 }
 
 bool can_multiply_many(const Chip& chip) {
