@@ -44,12 +44,13 @@ constexpr Broad kBroad[] = {
 struct Way {
   Kernel kernel;
   int tokens, rows;
-  uint32_t threads, shared;
+  uint32_t threads, shared, parked;
   int stage, fixed, joining;
 };
 template <class Shape>
 constexpr Way way(Kernel kernel, int stage, int fixed, int joining) {
-  return {kernel, Shape::kTokens, Shape::kRows, Shape::kThreads, Shape::kShared, stage, fixed, joining};
+  return {kernel,         Shape::kTokens, Shape::kRows, Shape::kThreads, Shape::kShared,
+          Shape::kParked, stage,          fixed,        joining};
 }
 
 // A format's own unit where the activations' blocks hold one, else 32.
@@ -90,12 +91,17 @@ Choice choose(const ManyArgs& a, const Chip& chip) {
   const Many* m = many_for(a.parts[0].weight.format, a.k);
   assert(m);
   Choice best;
-  consider(best, way<FewShape>(m->few, 1150, 6000, 4000), a, chip);
-  consider(best, way<WideShape>(m->wide, 970, 6000, 4000), a, chip);
+  consider(best, way<FewShape>(m->few, 1000, 9000, 4000), a, chip);
+  consider(best, way<WideShape>(m->wide, 830, 5000, 3000), a, chip);
   for (const Broad& b : kBroad)
     if (b.format == m->format && b.unit == m->unit)
-      consider(best, way<BroadShape>(b.kernel, 1650, 8000, 8000), a, chip);
+      consider(best, way<BroadShape>(b.kernel, 1250, 10000, 5000), a, chip);
   return best;
+}
+
+// Blocks: each takes one tile after another.
+uint32_t resident(const Choice& c, const ManyArgs& a, const Chip& chip) {
+  return static_cast<uint32_t>(std::min<int64_t>(tiles(c.way, a) * c.splits, chip.multiprocessors));
 }
 
 template <class Shape>
@@ -139,13 +145,16 @@ size_t partial_count(const ManyArgs& a, const Chip& chip) {
   const Choice c = choose(a, chip);
   return c.splits == 1 ? 0 : static_cast<size_t>(tiles(c.way, a)) * c.splits * c.way.rows * c.way.tokens;
 }
+size_t parked_count(const ManyArgs& a, const Chip& chip) {
+  const Choice c = choose(a, chip);
+  return size_t{resident(c, a, chip)} * c.way.parked / sizeof(float);
+}
 Launch plan(const ManyArgs& a, const Chip& chip) {
   const Choice c = choose(a, chip);
   ManyArgs with = a;
   with.splits = c.splits;
-  const uint32_t across = ceil_div(a.rows, c.way.tokens);
-  const Extent grid{across, static_cast<uint32_t>(tiles(c.way, a) / across), static_cast<uint32_t>(c.splits)};
-  return make_launch(static_cast<int>(c.way.kernel), grid, c.way.threads, c.way.shared, with);
+  return make_launch(static_cast<int>(c.way.kernel), {resident(c, a, chip)}, c.way.threads, c.way.shared,
+                     with);
 }
 
 Launch plan(const FloatArgs& a) {

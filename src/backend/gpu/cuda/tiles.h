@@ -123,6 +123,10 @@ JUNO_GPU uint64_t tile_of(const void* b, uint32_t next_piece, uint32_t next_grou
 // Registers and copied tiles are ready.
 JUNO_GPU void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 JUNO_GPU void products_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int kPending>
+JUNO_GPU void products_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&c)[kCount]) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
@@ -199,6 +203,8 @@ JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const un
 inline constexpr bool kAsyncProducts = false;
 JUNO_GPU void products_begin() {}
 JUNO_GPU void products_end() {}
+template <int kPending>
+JUNO_GPU void products_wait() {}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&)[kCount]) {}
 JUNO_GPU void tiles_fetched() {}

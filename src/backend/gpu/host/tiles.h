@@ -76,6 +76,8 @@ JUNO_GPU void fetch_end(Arrivals& landed) { copies_arrive(landed); }
 inline constexpr bool kAsyncProducts = false;
 JUNO_GPU void products_begin() {}
 JUNO_GPU void products_end() {}
+template <int kPending>
+JUNO_GPU void products_wait() {}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&)[kCount]) {}
 JUNO_GPU void tiles_fetched() {}

@@ -276,7 +276,8 @@ struct ManyArgs {
   const float* residual = nullptr;  // [tokens, y_stride of part 0] or null; may be y. With one part only
   // The eight groups of K are shared out among so many blocks; the last one to come adds them up.
   int32_t splits = 1;
-  float* partial = nullptr;     // [tiles, splits, sums of a block's tile]
+  float* partial = nullptr;     // [tiles, splits, sums of a tile]
+  float* parked = nullptr;      // [blocks, ManyShape::kParked bytes]
   uint32_t* arrived = nullptr;  // [tiles], 0 before and after
 };
 
