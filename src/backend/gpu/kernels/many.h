@@ -388,23 +388,26 @@ JUNO_GPU bool join_splits(const ManyArgs& a, int tile, int split, float (&sums)[
   team_barrier(0, Shape::kConsumers);
   fence();
   if (!*last) return false;
+  constexpr int kBatch = 8;  // sums at once: as many loads under way as registers hold
   JUNO_UNROLL
-  for (int i = 0; i < Shape::kSums; i += 4) {
-    Floats4 x[8] = {};
+  for (int i = 0; i < Shape::kSums; i += kBatch) {
+    Floats4 x[kBatch / 4][8] = {};
     JUNO_UNROLL
-    for (int s = 0; s < 8; ++s)
-      if (s < a.splits) x[s] = parts[s * kEach + i / 4 * Shape::kConsumers];
+    for (int j = 0; j < 2 * kBatch; ++j)
+      if (j % 8 < a.splits) x[j / 8][j % 8] = parts[j % 8 * kEach + (i / 4 + j / 8) * Shape::kConsumers];
     JUNO_UNROLL
-    for (int n = 8; n > 1; n /= 2) {
+    for (int j = 0; j < kBatch; ++j) {
+      float y[8];
       JUNO_UNROLL
-      for (int s = 0; s < n / 2; ++s) {
+      for (int s = 0; s < 8; ++s) y[s] = x[j / 4][s].x[j % 4];
+      JUNO_UNROLL
+      for (int n = 8; n > 1; n /= 2) {
         JUNO_UNROLL
-        for (int j = 0; j < 4; ++j)
-          if (n <= a.splits) x[s].x[j] = x[2 * s].x[j] + x[2 * s + 1].x[j];
+        for (int s = 0; s < n / 2; ++s)
+          if (n <= a.splits) y[s] = y[2 * s] + y[2 * s + 1];
       }
+      sums[i + j] = y[0];
     }
-    JUNO_UNROLL
-    for (int j = 0; j < 4; ++j) sums[i + j] = x[0].x[j];
   }
   return true;
 }
@@ -477,6 +480,7 @@ JUNO_GPU void multiply_steps(const ManyArgs& a, Ring<F, Shape>& ring, GroupSums<
 // unit, or 32.
 template <class F, int kUnit, class Shape>
 JUNO_GPU void multiply_many(const ManyArgs& a) {
+  trigger_dependents();
   const Work<Shape> work(a);
   Ring<F, Shape> ring;
   ring.init();

@@ -67,7 +67,7 @@ JUNO_GPU void read_four(const RoundSource& from, const Normed& of, int i, float 
 // element is 0. Rows are read where they lie: so many blocks are resident that nothing is gained by keeping
 // them.
 JUNO_GPU void round_panels(const RoundArgs& a) {
-  wait_dependency();
+  begin();
   const QuantiseArgs& how = a.from;
   const Piece piece = piece_of_row(how.k);
   if (piece.count <= 0) return;
