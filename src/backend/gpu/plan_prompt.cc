@@ -71,20 +71,24 @@ int64_t tiles(const Way& way, const ManyArgs& a) {
   return of_rows * ceil_div(a.rows, way.tokens);
 }
 
-// A way and how many blocks share a tile's K.
+// A way, how many tiles are one block's alone, and how many blocks share K of the others.
 struct Choice {
   Way way;
-  int splits = 0;
-  int64_t cost = 0;
+  int32_t whole = 0, splits = 0;
+  int64_t shared = 0, cost = 0;
+
+  int64_t items() const { return whole + shared * splits; }
 };
+// Turns that all multiprocessors take part in are whole tiles; what is left may be shared out.
 void consider(Choice& best, const Way& way, const ManyArgs& a, const Chip& chip) {
   if (a.x.rows % way.tokens != 0) return;
-  const int64_t all = tiles(way, a);
-  for (int splits = 1; splits <= (all <= kCounters ? kMostSplits : 1); splits *= 2) {
-    const int64_t turns = ceil_div(all * splits, chip.multiprocessors);
-    const int64_t cost =
-        turns * (stages_of(a.k) * way.stage / splits + way.fixed + (splits > 1 ? way.joining : 0));
-    if (best.splits == 0 || cost < best.cost) best = {way, splits, cost};
+  const int64_t all = tiles(way, a), full = all / chip.multiprocessors, rest = all % chip.multiprocessors;
+  const int64_t alone = stages_of(a.k) * way.stage;
+  for (int splits = 1; splits <= kMostSplits; splits *= 2) {
+    const int64_t share = alone / splits + way.fixed + (splits > 1 ? way.joining : 0);
+    const int64_t cost = full * (alone + way.fixed) + ceil_div(rest * splits, chip.multiprocessors) * share;
+    if (best.splits != 0 && cost >= best.cost) continue;
+    best = {way, static_cast<int32_t>(all - rest), splits, rest, cost};
   }
 }
 Choice choose(const ManyArgs& a, const Chip& chip) {
@@ -99,9 +103,9 @@ Choice choose(const ManyArgs& a, const Chip& chip) {
   return best;
 }
 
-// Blocks: each takes one tile after another.
-uint32_t resident(const Choice& c, const ManyArgs& a, const Chip& chip) {
-  return static_cast<uint32_t>(std::min<int64_t>(tiles(c.way, a) * c.splits, chip.multiprocessors));
+// Blocks: each takes one item after another.
+uint32_t resident(const Choice& c, const Chip& chip) {
+  return static_cast<uint32_t>(std::min<int64_t>(c.items(), chip.multiprocessors));
 }
 
 template <class Shape>
@@ -143,18 +147,18 @@ bool can_multiply_many(const Chip& chip) {
 
 size_t partial_count(const ManyArgs& a, const Chip& chip) {
   const Choice c = choose(a, chip);
-  return c.splits == 1 ? 0 : static_cast<size_t>(tiles(c.way, a)) * c.splits * c.way.rows * c.way.tokens;
+  return c.splits == 1 ? 0 : static_cast<size_t>(c.shared) * c.splits * c.way.rows * c.way.tokens;
 }
 size_t parked_count(const ManyArgs& a, const Chip& chip) {
   const Choice c = choose(a, chip);
-  return size_t{resident(c, a, chip)} * c.way.parked / sizeof(float);
+  return size_t{resident(c, chip)} * c.way.parked / sizeof(float);
 }
 Launch plan(const ManyArgs& a, const Chip& chip) {
   const Choice c = choose(a, chip);
   ManyArgs with = a;
+  with.whole = c.whole;
   with.splits = c.splits;
-  return make_launch(static_cast<int>(c.way.kernel), {resident(c, a, chip)}, c.way.threads, c.way.shared,
-                     with);
+  return make_launch(static_cast<int>(c.way.kernel), {resident(c, chip)}, c.way.threads, c.way.shared, with);
 }
 
 Launch plan(const FloatArgs& a) {

@@ -160,7 +160,7 @@ TEST(GpuManyTokens, TakeTheShapeThatCostsLeast) {
     ManyArgs with;
     std::memcpy(&with, launch.args, sizeof with);
     return std::string(kernel_names()[static_cast<size_t>(launch.kernel)]) + " " +
-           std::to_string(with.splits);
+           std::to_string(with.whole) + " " + std::to_string(with.splits);
   };
   const auto product = [&](uint32_t format, int32_t rows, int32_t k, int32_t tokens, const Chip& chip) {
     const int block = quant::find_format(format)->activation_block(k);
@@ -172,13 +172,14 @@ TEST(GpuManyTokens, TakeTheShapeThatCostsLeast) {
                   chip);
   };
   constexpr uint32_t kQ4 = quant::Q4_K::gguf_id, kQ6 = quant::Q6_K::gguf_id;
-  EXPECT_EQ(product(kQ4, 28672, 4096, 32, {}), "juno_few_Q4_K_128 1");
-  EXPECT_EQ(product(kQ4, 4096, 14336, 32, {}), "juno_few_Q4_K_128 8");
-  EXPECT_EQ(product(kQ4, 4096, 4096, 64, {}), "juno_wide_Q4_K_128 4");
-  EXPECT_EQ(product(kQ4, 28672, 4096, 2048, {}), "juno_broad_Q4_K_128 1");
-  EXPECT_EQ(product(kQ6, 4096, 14336, 2048, {}), "juno_broad_Q6_K_32 1");
-  EXPECT_EQ(product(kQ4, 37, 1024, 9, {.multiprocessors = 8}), "juno_few_Q4_K_128 8");
-  EXPECT_EQ(product(kQ4, 6, 1024, 515, {.multiprocessors = 8}), "juno_broad_Q4_K_128 1");
+  EXPECT_EQ(product(kQ4, 28672, 4096, 32, {}), "juno_few_Q4_K_128 0 1");
+  EXPECT_EQ(product(kQ4, 4096, 14336, 32, {}), "juno_few_Q4_K_128 0 8");
+  EXPECT_EQ(product(kQ4, 4096, 4096, 64, {}), "juno_wide_Q4_K_128 0 4");
+  EXPECT_EQ(product(kQ4, 28672, 4096, 256, {}), "juno_broad_Q4_K_128 396 2");
+  EXPECT_EQ(product(kQ4, 28672, 4096, 2048, {}), "juno_broad_Q4_K_128 3564 4");
+  EXPECT_EQ(product(kQ6, 4096, 14336, 2048, {}), "juno_broad_Q6_K_32 396 1");
+  EXPECT_EQ(product(kQ4, 37, 1024, 9, {.multiprocessors = 8}), "juno_few_Q4_K_128 0 8");
+  EXPECT_EQ(product(kQ4, 6, 1024, 515, {.multiprocessors = 8}), "juno_broad_Q4_K_128 0 1");
 }
 
 // Groups with no block and with several, rows that are not aligned, tiles that are not full.

@@ -188,10 +188,11 @@ JUNO_GPU void wgmma(float (&c)[48], const uint32_t (&a)[4], uint64_t b, bool fre
                : JUNO_AB);
 }
 
-template <int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* tile, int piece,
-                       bool fresh) {
-  wgmma(c, a, tile_of(tile, 16, 1024, 1) + (piece_at(2 * kCount, 0, piece) >> 4), fresh);
+// b: token rows from `first` on, a multiple of 8, of a tile of kRows.
+template <int kRows, int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* tile, int first,
+                       int piece, bool fresh) {
+  wgmma(c, a, tile_of(tile, 16, 1024, 1) + (piece_at(kRows, first, piece) >> 4), fresh);
 }
 // b is one piece, 128 bytes a group; the upper half of a is zero.
 template <int kCount>
@@ -214,15 +215,15 @@ JUNO_GPU void mma_half(float (&c)[4], const uint32_t (&a)[2], uint32_t b) {
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(b));
 }
-template <int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
-                       bool fresh) {
+template <int kRows, int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int first,
+                       int piece, bool fresh) {
   JUNO_UNROLL
   for (int j = 0; j < kCount / 4; ++j) {
     uint32_t tile[2];
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
                  : "=r"(tile[0]), "=r"(tile[1])
-                 : "r"(in_shared(b + piece_at(2 * kCount, 8 * j + lane() % 8, piece + lane() / 8 % 2)))
+                 : "r"(in_shared(b + piece_at(kRows, first + 8 * j + lane() % 8, piece + lane() / 8 % 2)))
                  : "memory");
     float sum[4];
     JUNO_UNROLL

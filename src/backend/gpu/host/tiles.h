@@ -112,11 +112,11 @@ JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const
     }
   }
 }
-template <int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
-                       bool fresh) {
+template <int kRows, int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int first,
+                       int piece, bool fresh) {
   multiply_columns<16>(
-      c, a, b, [&](int group, int i, int row) { return piece_at(2 * kCount, 8 * group + row, piece + i); },
+      c, a, b, [&](int group, int i, int row) { return piece_at(kRows, first + 8 * group + row, piece + i); },
       fresh);
 }
 template <int kCount>

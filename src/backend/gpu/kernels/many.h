@@ -50,24 +50,27 @@ struct ActivationFetch {
   }
 };
 
-// Tiles of the result, each shared among so many blocks as the groups of K are: what resident blocks take in
-// turn, tiles of tokens first, so that neighbours read the same weights.
+// Tiles of the result, tiles of tokens first, so that neighbours read the same weights. Resident blocks take
+// in turn what is one block's alone, then the shares of the other tiles.
 template <class Shape>
 struct Work {
-  int across, down = 0, count;
+  int across, down = 0, whole, splits, count;
 
-  JUNO_GPU explicit Work(const ManyArgs& a) : across((a.rows + Shape::kTokens - 1) / Shape::kTokens) {
+  JUNO_GPU explicit Work(const ManyArgs& a)
+      : across((a.rows + Shape::kTokens - 1) / Shape::kTokens), whole(a.whole), splits(a.splits) {
     JUNO_UNROLL
     for (int i = 0; i < 3; ++i)
       if (i < a.part_count) down += (a.parts[i].weight.rows + Shape::kRows - 1) / Shape::kRows;
-    count = across * down * a.splits;
+    count = whole + shared_tiles() * splits;
   }
-  JUNO_GPU int tile(int item) const { return item % (across * down); }
-  JUNO_GPU int split(int item) const { return item / (across * down); }
-  JUNO_GPU int first_token(int item) const { return item % across * Shape::kTokens; }
+  JUNO_GPU int shared_tiles() const { return across * down - whole; }
+  JUNO_GPU int tile(int item) const { return item < whole ? item : whole + (item - whole) % shared_tiles(); }
+  JUNO_GPU int splits_of(int item) const { return item < whole ? 1 : splits; }
+  JUNO_GPU int split(int item) const { return item < whole ? 0 : (item - whole) / shared_tiles(); }
+  JUNO_GPU int first_token(int item) const { return tile(item) % across * Shape::kTokens; }
   // The part of the product that an item is of, and its first row there.
   JUNO_GPU MatvecPart part(const ManyArgs& a, int item, int& first_row) const {
-    int tile = item / across % down;
+    int tile = this->tile(item) / across;
     MatvecPart part = a.parts[0];
     JUNO_UNROLL
     for (int i = 1; i < 3; ++i) {
@@ -85,8 +88,8 @@ struct Work {
 struct Groups {
   int first, count, blocks;
 
-  JUNO_GPU Groups(const ManyArgs& a, int split)
-      : first(split * (8 / a.splits)), count(8 / a.splits), blocks(a.k / a.block) {}
+  JUNO_GPU Groups(const ManyArgs& a, int split, int splits)
+      : first(split * (8 / splits)), count(8 / splits), blocks(a.k / a.block) {}
   // Where group i of these begins; that of the last one and one more is where it ends.
   JUNO_GPU int begin(int i) const { return static_cast<int>(quant::group_begin(first + i, blocks)); }
 };
@@ -130,7 +133,7 @@ struct Ring {
   JUNO_GPU void fill(const ManyArgs& a, const Work<Shape>& work) {
     JUNO_UNROLL_BY(1)
     for (int item = block_x(); item < work.count; item += blocks_x()) {
-      const Groups groups(a, work.split(item));
+      const Groups groups(a, work.split(item), work.splits_of(item));
       const int first = groups.begin(0) * a.block / kStageDepth;
       const int end = (groups.begin(groups.count) * a.block + kStageDepth - 1) / kStageDepth;
       int first_row;
@@ -154,6 +157,12 @@ struct Ring {
         copies_arrive(*full(slot));
         next();
       }
+    }
+    // Who copies stays until all is read.
+    JUNO_UNROLL_BY(1)
+    for (int i = 0; i < kStages; ++i) {
+      empty(slot)->wait(~round & 1);
+      next();
     }
   }
 };
@@ -242,15 +251,16 @@ JUNO_GPU void expand_words(Weights& weights, const unsigned char* in, int row, i
   for (int w = kFirst; w < kEnd; ++w) weights.expand(w, to[w], scale);
 }
 // c (+)= these words, of a step whose first 16 elements are number `at` of the stage.
-template <class Weights, int kFirst, int kEnd, int kSums>
+template <class Shape, class Weights, int kFirst, int kEnd, int kSums>
 JUNO_GPU void multiply_words(float (&c)[kSums], const typename Weights::Words& words, const unsigned char* in,
-                             int at, bool fresh) {
+                             int at, bool fresh, int token = 0) {
   products_begin();
   JUNO_UNROLL
   for (int w = kFirst; w < kEnd; ++w) {
     JUNO_UNROLL
     for (int i = 0; i < 2 * Weights::kParts; ++i)
-      multiply(c, words[w][i], in, 2 * (at + 2 * w + i % 2), fresh && w == 0 && i == 0);
+      multiply<Shape::kTokens>(c, words[w][i], in, token, 2 * (at + 2 * w + i % 2),
+                               fresh && w == 0 && i == 0);
   }
   products_end();
 }
@@ -271,7 +281,7 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const unsigned char* in, int row,
   Weights weights;
   typename Weights::Words words;
   expand_words<Shape, 0, Weights::kWords>(weights, in, row, step, scale, words);
-  multiply_words<Weights, 0, Weights::kWords>(c, words, in, at * (kUnit / 16), fresh);
+  multiply_words<Shape, Weights, 0, Weights::kWords>(c, words, in, at * (kUnit / 16), fresh);
   products_wait<0>(c);
   if (ends_unit) scale_in(sums.open, c, scale, d);
   if constexpr (Weights::kMinima) {
@@ -286,32 +296,42 @@ JUNO_GPU void multiply_step(const ManyArgs& a, const unsigned char* in, int row,
   }
 }
 
-// A whole stage of units that have no minima, inside one group: while a unit is multiplied, or meets its
-// scales, the next one's weights become fragments.
+// A whole stage of units that have no minima, inside one group. Where products are long there are two sets of
+// sums, of half of the tokens where these are many: while one is multiplied the other meets its scales, and
+// the next unit becomes fragments.
 template <class F, int kUnit, class Shape>
 JUNO_GPU void multiply_stage(const ManyArgs& a, const unsigned char* in, int row, int stage,
                              GroupSums<Shape>& sums) {
   using Weights = Fragments<F, kUnit>;
-  constexpr int kUnits = kStageDepth / kUnit, kBehind = Shape::kApart ? 1 : 0, kSets = kBehind + 1;
-  float c[kSets][Shape::kSums], scale[2][2];
+  constexpr int kUnits = kStageDepth / kUnit, kHalves = Shape::kTiles >= 16 ? 2 : 1,
+                kTurns = kUnits * kHalves;
+  constexpr int kSums = Shape::kSums / kHalves, kTokens = Shape::kTokens / kHalves,
+                kLate = Shape::kAhead ? 1 : 0;
+  float c[kLate + 1][kSums], scale[2][2];
   typename Weights::Words words[2];
   Weights weights;
   const float* d = reinterpret_cast<const float*>(in + Shape::kD) + lane() % 4 * 2;
-  expand_words<Shape, 0, Weights::kWords>(weights, in, row, stage * kUnits, scale[0], words[0]);
+  const auto expand = [&](int unit) {
+    expand_words<Shape, 0, Weights::kWords>(weights, in, row, stage * kUnits + unit, scale[unit % 2],
+                                            words[unit % 2]);
+  };
+  expand(0);
   JUNO_UNROLL
-  for (int i = 0; i < kUnits; ++i) {
-    multiply_words<Weights, 0, Weights::kWords>(c[i % kSets], words[i % 2], in, i * (kUnit / 16), true);
-    if (kBehind == 1 && i > 0) {  // the unit before
-      products_wait<1>(c[(i - 1) % kSets]);
-      scale_in(sums.open, c[(i - 1) % kSets], scale[(i - 1) % 2],
-               d + ((i - 1) * kUnit >> log2_of_block(a)) * Shape::kTokens);
+  for (int turn = 0; turn < kTurns + kLate; ++turn) {
+    const int unit = turn / kHalves, met = turn - kLate;  // what is multiplied, and what meets its scales
+    if (turn < kTurns)
+      multiply_words<Shape, Weights, 0, Weights::kWords>(c[turn % (kLate + 1)], words[unit % 2], in,
+                                                         unit * (kUnit / 16), true, turn % kHalves * kTokens);
+    const bool next = turn % kHalves == kHalves - 1 && unit + 1 < kUnits;
+    if (next && kHalves > kLate) expand(unit + 1);
+    if (met >= 0) {
+      auto& sum = c[met % (kLate + 1)];
+      if (turn < kTurns) products_wait<kLate>(sum);
+      else products_wait<0>(sum);
+      scale_in(sums.open + met % kHalves * kSums, sum, scale[met / kHalves % 2],
+               d + (met / kHalves * kUnit >> log2_of_block(a)) * Shape::kTokens + met % kHalves * kTokens);
     }
-    if (i + 1 < kUnits)
-      expand_words<Shape, 0, Weights::kWords>(weights, in, row, stage * kUnits + i + 1, scale[(i + 1) % 2],
-                                              words[(i + 1) % 2]);
-    if (kBehind == 1 && i + 1 < kUnits) continue;
-    products_wait<0>(c[i % kSets]);
-    scale_in(sums.open, c[i % kSets], scale[i % 2], d + (i * kUnit >> log2_of_block(a)) * Shape::kTokens);
+    if (next && kHalves <= kLate) expand(unit + 1);
   }
 }
 
@@ -335,9 +355,9 @@ JUNO_GPU void multiply_stages(Ring<F, Shape>& ring, GroupSums<Shape>& sums) {
     const float* d = reinterpret_cast<const float*>(in + Shape::kD) + lane() % 4 * 2;
     float c[Shape::kSums], low[kLow], lowest[kLow], minimum_scale[2];
     uint32_t minima[2];
-    multiply_words<Weights, 0, kHalf>(c, words, in, 0, true);
+    multiply_words<Shape, Weights, 0, kHalf>(c, words, in, 0, true);
     expand_words<Shape, kHalf, Weights::kWords>(weights, in, row, stage, scale, words);
-    multiply_words<Weights, kHalf, Weights::kWords>(c, words, in, 0, false);
+    multiply_words<Shape, Weights, kHalf, Weights::kWords>(c, words, in, 0, false);
     if constexpr (Weights::kMinima) {
       weights.minima(stage, true, minima, minimum_scale);
       products_begin();
@@ -494,11 +514,14 @@ JUNO_GPU void multiply_many(const ManyArgs& a) {
   Floats4* parked = reinterpret_cast<Floats4*>(a.parked) + block_x() * (Shape::kParked / 16) + thread();
   JUNO_UNROLL_BY(1)
   for (int item = block_x(); item < work.count; item += blocks_x()) {
-    GroupSums<Shape> sums(Groups(a, work.split(item)), shared<Floats4>(ring.kHeld) + thread(), parked);
+    const int splits = work.splits_of(item);
+    GroupSums<Shape> sums(Groups(a, work.split(item), splits), shared<Floats4>(ring.kHeld) + thread(),
+                          parked);
     if constexpr (kUnit == kStageDepth && Shape::kAhead) multiply_stages<F, Shape>(ring, sums);
     else multiply_steps<F, kUnit, Shape>(a, ring, sums);
     wait_dependency();
-    if (a.splits > 1 && !join_splits<Shape>(a, work.tile(item), work.split(item), sums.open, last)) continue;
+    if (splits > 1 && !join_splits<Shape>(a, work.tile(item) - work.whole, work.split(item), sums.open, last))
+      continue;
     int first_row;
     const MatvecPart part = work.part(a, item, first_row);
     store_sums<Shape>(a, part, work.first_token(item), first_row + warp() * 16, sums.open);
