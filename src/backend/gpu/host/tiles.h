@@ -81,6 +81,7 @@ JUNO_GPU void products_wait() {}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&)[kCount]) {}
 JUNO_GPU void tiles_fetched() {}
+JUNO_GPU void tiles_read() {}
 
 // c (+)= the first kDepth columns of a times b.
 template <int kDepth, int kCount, class At>

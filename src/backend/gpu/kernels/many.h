@@ -382,6 +382,7 @@ JUNO_GPU void multiply_stages(Ring<F, Shape>& ring, GroupSums<Shape>& sums) {
       products_wait<0>(lowest);
       scale_in(sums.open + kLow, lowest, minimum_scale, d + kFurther);
     }
+    tiles_read();
     warp_barrier();
     if (lane() == 0) emptied->arrive();
     sums.close_groups(stage);
@@ -490,6 +491,7 @@ JUNO_GPU void multiply_steps(const ManyArgs& a, Ring<F, Shape>& ring, GroupSums<
         if (((step + 1) & (per_block - 1)) == 0) sums.close_groups((step + 1) * kUnit >> log2_of_block(a));
       }
     }
+    tiles_read();
     warp_barrier();
     if (lane() == 0) ring.empty(ring.slot)->arrive();
     ring.next();
