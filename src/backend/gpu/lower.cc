@@ -168,6 +168,7 @@ bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
     for (next = i; next < a.part_count && a.parts[next].weight.format == format; ++next)
       many.parts[many.part_count++] = a.parts[next];
     many.partial = take<float>(partial_count(many, how_.chip));
+    many.parked = take<float>(parked_count(many, how_.chip));
     add(plan(many, how_.chip));
   }
   return true;

@@ -12,7 +12,7 @@
 namespace juno::gpu {
 namespace {
 
-// Rounding: rows are cut into pieces while there are few of them.
+// Rounding: rows are cut into pieces, but for many of them that are normed, which each piece would do again.
 constexpr int kFewTokens = 64, kRoundPiece = 1024, kRoundThreads = 256, kRoundSums = 256;
 constexpr int kMostSplits = 8;
 
@@ -44,12 +44,13 @@ constexpr Broad kBroad[] = {
 struct Way {
   Kernel kernel;
   int tokens, rows;
-  uint32_t threads, shared;
+  uint32_t threads, shared, parked;
   int stage, fixed, joining;
 };
 template <class Shape>
 constexpr Way way(Kernel kernel, int stage, int fixed, int joining) {
-  return {kernel, Shape::kTokens, Shape::kRows, Shape::kThreads, Shape::kShared, stage, fixed, joining};
+  return {kernel,         Shape::kTokens, Shape::kRows, Shape::kThreads, Shape::kShared,
+          Shape::kParked, stage,          fixed,        joining};
 }
 
 // A format's own unit where the activations' blocks hold one, else 32.
@@ -70,32 +71,41 @@ int64_t tiles(const Way& way, const ManyArgs& a) {
   return of_rows * ceil_div(a.rows, way.tokens);
 }
 
-// A way and how many blocks share a tile's K.
+// A way, how many tiles are one block's alone, and how many blocks share K of the others.
 struct Choice {
   Way way;
-  int splits = 0;
-  int64_t cost = 0;
+  int32_t whole = 0, splits = 0;
+  int64_t shared = 0, cost = 0;
+
+  int64_t items() const { return whole + shared * splits; }
 };
+// Turns that all multiprocessors take part in are whole tiles; what is left may be shared out.
 void consider(Choice& best, const Way& way, const ManyArgs& a, const Chip& chip) {
   if (a.x.rows % way.tokens != 0) return;
-  const int64_t all = tiles(way, a);
-  for (int splits = 1; splits <= (all <= kCounters ? kMostSplits : 1); splits *= 2) {
-    const int64_t turns = ceil_div(all * splits, chip.multiprocessors);
-    const int64_t cost =
-        turns * (stages_of(a.k) * way.stage / splits + way.fixed + (splits > 1 ? way.joining : 0));
-    if (best.splits == 0 || cost < best.cost) best = {way, splits, cost};
+  const int64_t all = tiles(way, a), full = all / chip.multiprocessors, rest = all % chip.multiprocessors;
+  const int64_t alone = stages_of(a.k) * way.stage;
+  for (int splits = 1; splits <= kMostSplits; splits *= 2) {
+    const int64_t share = alone / splits + way.fixed + (splits > 1 ? way.joining : 0);
+    const int64_t cost = full * (alone + way.fixed) + ceil_div(rest * splits, chip.multiprocessors) * share;
+    if (best.splits != 0 && cost >= best.cost) continue;
+    best = {way, static_cast<int32_t>(all - rest), splits, rest, cost};
   }
 }
 Choice choose(const ManyArgs& a, const Chip& chip) {
   const Many* m = many_for(a.parts[0].weight.format, a.k);
   assert(m);
   Choice best;
-  consider(best, way<FewShape>(m->few, 1150, 6000, 4000), a, chip);
-  consider(best, way<WideShape>(m->wide, 970, 6000, 4000), a, chip);
+  consider(best, way<FewShape>(m->few, 1000, 9000, 4000), a, chip);
+  consider(best, way<WideShape>(m->wide, 830, 5000, 3000), a, chip);
   for (const Broad& b : kBroad)
     if (b.format == m->format && b.unit == m->unit)
-      consider(best, way<BroadShape>(b.kernel, 1650, 8000, 8000), a, chip);
+      consider(best, way<BroadShape>(b.kernel, 1250, 10000, 5000), a, chip);
   return best;
+}
+
+// Blocks: each takes one item after another.
+uint32_t resident(const Choice& c, const Chip& chip) {
+  return static_cast<uint32_t>(std::min<int64_t>(c.items(), chip.multiprocessors));
 }
 
 template <class Shape>
@@ -124,11 +134,10 @@ PanelCounts panel_counts(int64_t rows, int64_t k, int block) {
 Launch plan(const RoundArgs& a) {
   const QuantiseArgs& from = a.from;
   const int tokens = a.y.rows / from.planes;
-  const uint32_t pieces = from.tokens < kFewTokens ? ceil_div(from.k, kRoundPiece) : 1;
-  const auto floats =
-      from.source == Source::kNorm ? from.k : padded_to(ceil_div(from.k, pieces), kStageDepth);
-  return make_launch(static_cast<int>(Kernel::round_panels), {pieces, static_cast<uint32_t>(tokens)},
-                     kRoundThreads, static_cast<uint32_t>((kRoundSums + floats) * sizeof(float)), a);
+  const bool whole = from.source == Source::kNorm && from.tokens >= kFewTokens;
+  return make_launch(static_cast<int>(Kernel::round_panels),
+                     {whole ? 1 : ceil_div(from.k, kRoundPiece), static_cast<uint32_t>(tokens)},
+                     kRoundThreads, kRoundSums * sizeof(float), a);
 }
 
 bool can_multiply_many(const Chip& chip) {
@@ -138,15 +147,18 @@ bool can_multiply_many(const Chip& chip) {
 
 size_t partial_count(const ManyArgs& a, const Chip& chip) {
   const Choice c = choose(a, chip);
-  return c.splits == 1 ? 0 : static_cast<size_t>(tiles(c.way, a)) * c.splits * c.way.rows * c.way.tokens;
+  return c.splits == 1 ? 0 : static_cast<size_t>(c.shared) * c.splits * c.way.rows * c.way.tokens;
+}
+size_t parked_count(const ManyArgs& a, const Chip& chip) {
+  const Choice c = choose(a, chip);
+  return size_t{resident(c, chip)} * c.way.parked / sizeof(float);
 }
 Launch plan(const ManyArgs& a, const Chip& chip) {
   const Choice c = choose(a, chip);
   ManyArgs with = a;
+  with.whole = c.whole;
   with.splits = c.splits;
-  const uint32_t across = ceil_div(a.rows, c.way.tokens);
-  const Extent grid{across, static_cast<uint32_t>(tiles(c.way, a) / across), static_cast<uint32_t>(c.splits)};
-  return make_launch(static_cast<int>(c.way.kernel), grid, c.way.threads, c.way.shared, with);
+  return make_launch(static_cast<int>(c.way.kernel), {resident(c, chip)}, c.way.threads, c.way.shared, with);
 }
 
 Launch plan(const FloatArgs& a) {

@@ -28,8 +28,9 @@ bool can_multiply_many(const Chip& chip);  // its blocks have the shared memory 
 // There are so many of ManyArgs::arrived.
 inline constexpr int64_t kCounters = 1 << 14;
 
-// How many numbers ManyArgs::partial holds.
+// How many numbers ManyArgs::partial and ManyArgs::parked hold.
 size_t partial_count(const ManyArgs& a, const Chip& chip);
+size_t parked_count(const ManyArgs& a, const Chip& chip);
 Launch plan(const ManyArgs& a, const Chip& chip);
 
 Launch plan(const FloatArgs& a);

@@ -123,6 +123,10 @@ JUNO_GPU uint64_t tile_of(const void* b, uint32_t next_piece, uint32_t next_grou
 // Registers and copied tiles are ready.
 JUNO_GPU void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 JUNO_GPU void products_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int kPending>
+JUNO_GPU void products_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&c)[kCount]) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
@@ -130,6 +134,9 @@ JUNO_GPU void products_wait(float (&c)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
 JUNO_GPU void tiles_fetched() {}
+// What this thread loaded from a tile is there, so that the tile may be fetched over: a load that waits
+// behind others' stores is overtaken otherwise (seen on an H200).
+JUNO_GPU void tiles_read() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 #define JUNO_C4(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
 #define JUNO_C16(i) JUNO_C4(i), JUNO_C4(i + 4), JUNO_C4(i + 8), JUNO_C4(i + 12)
@@ -184,10 +191,11 @@ JUNO_GPU void wgmma(float (&c)[48], const uint32_t (&a)[4], uint64_t b, bool fre
                : JUNO_AB);
 }
 
-template <int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* tile, int piece,
-                       bool fresh) {
-  wgmma(c, a, tile_of(tile, 16, 1024, 1) + (piece_at(2 * kCount, 0, piece) >> 4), fresh);
+// b: token rows from `first` on, a multiple of 8, of a tile of kRows.
+template <int kRows, int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* tile, int first,
+                       int piece, bool fresh) {
+  wgmma(c, a, tile_of(tile, 16, 1024, 1) + (piece_at(kRows, first, piece) >> 4), fresh);
 }
 // b is one piece, 128 bytes a group; the upper half of a is zero.
 template <int kCount>
@@ -199,24 +207,27 @@ JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const un
 inline constexpr bool kAsyncProducts = false;
 JUNO_GPU void products_begin() {}
 JUNO_GPU void products_end() {}
+template <int kPending>
+JUNO_GPU void products_wait() {}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&)[kCount]) {}
 JUNO_GPU void tiles_fetched() {}
+JUNO_GPU void tiles_read() {}
 
 JUNO_GPU void mma_half(float (&c)[4], const uint32_t (&a)[2], uint32_t b) {
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(b));
 }
-template <int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
-                       bool fresh) {
+template <int kRows, int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int first,
+                       int piece, bool fresh) {
   JUNO_UNROLL
   for (int j = 0; j < kCount / 4; ++j) {
     uint32_t tile[2];
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
                  : "=r"(tile[0]), "=r"(tile[1])
-                 : "r"(in_shared(b + piece_at(2 * kCount, 8 * j + lane() % 8, piece + lane() / 8 % 2)))
+                 : "r"(in_shared(b + piece_at(kRows, first + 8 * j + lane() % 8, piece + lane() / 8 % 2)))
                  : "memory");
     float sum[4];
     JUNO_UNROLL

@@ -76,9 +76,12 @@ JUNO_GPU void fetch_end(Arrivals& landed) { copies_arrive(landed); }
 inline constexpr bool kAsyncProducts = false;
 JUNO_GPU void products_begin() {}
 JUNO_GPU void products_end() {}
+template <int kPending>
+JUNO_GPU void products_wait() {}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&)[kCount]) {}
 JUNO_GPU void tiles_fetched() {}
+JUNO_GPU void tiles_read() {}
 
 // c (+)= the first kDepth columns of a times b.
 template <int kDepth, int kCount, class At>
@@ -110,11 +113,11 @@ JUNO_GPU void multiply_columns(float (&c)[kCount], const uint32_t (&a)[4], const
     }
   }
 }
-template <int kCount>
-JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int piece,
-                       bool fresh) {
+template <int kRows, int kCount>
+JUNO_GPU void multiply(float (&c)[kCount], const uint32_t (&a)[4], const unsigned char* b, int first,
+                       int piece, bool fresh) {
   multiply_columns<16>(
-      c, a, b, [&](int group, int i, int row) { return piece_at(2 * kCount, 8 * group + row, piece + i); },
+      c, a, b, [&](int group, int i, int row) { return piece_at(kRows, first + 8 * group + row, piece + i); },
       fresh);
 }
 template <int kCount>

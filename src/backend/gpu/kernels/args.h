@@ -274,10 +274,12 @@ struct ManyArgs {
   int32_t rows = 0, planes = 1;  // of activations: tokens * planes
   int32_t k = 0, block = 32;
   const float* residual = nullptr;  // [tokens, y_stride of part 0] or null; may be y. With one part only
-  // The eight groups of K are shared out among so many blocks; the last one to come adds them up.
-  int32_t splits = 1;
-  float* partial = nullptr;     // [tiles, splits, sums of a block's tile]
-  uint32_t* arrived = nullptr;  // [tiles], 0 before and after
+  // The first `whole` tiles are one block's each. Of the others the eight groups of K are shared out among so
+  // many blocks; the last one to come adds them up.
+  int32_t whole = 0, splits = 1;
+  float* partial = nullptr;     // [shared tiles, splits, sums of a tile]
+  float* parked = nullptr;      // [blocks, ManyShape::kParked bytes]
+  uint32_t* arrived = nullptr;  // [shared tiles], 0 before and after
 };
 
 // Products of many tokens with float weights: y = x · weightᵀ + bias, y = residual + that. Up to three

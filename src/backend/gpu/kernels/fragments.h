@@ -40,6 +40,8 @@ class Fragments {
   // Halves hold integers to 2048: larger v are the sum of two, by an even and a remaining part of the
   // sub-scale.
   static constexpr int kParts = F::max_v > 2048 ? 2 : 1;
+  static constexpr int kWords = kUnit_ / 32;  // of a cell, for a lane: each makes two steps of 16
+  using Words = uint32_t[kWords][2 * kParts][4];
 
   // `step` of kUnit elements, of row `row` of the tile and of row + 8.
   template <int kRows>
@@ -48,8 +50,6 @@ class Fragments {
     load_row(StagedRow<kRows, 0>{tile, row}, 0);
     load_row(StagedRow<kRows, 8>{tile, row}, 1);
   }
-
-  static constexpr int kWords = kUnit_ / 32;  // of a cell, for a lane: each makes two steps of 16
 
   // Fragments of word w: its two steps, then their second parts; the scales of both rows.
   JUNO_GPU void expand(int w, uint32_t (&to)[2 * kParts][4], float (&d)[2]) const {
@@ -135,6 +135,66 @@ class Fragments {
   typename L::Raw raw_[2];
   typename L::Head head_[2];
   int cell_ = 0;
+};
+
+// Six bits, set as they stand into 64 + q: times the even part of the sub-scale and times the rest of it,
+// each less 96 times that part, which a half holds. Of a cell a lane loads no more than its word.
+template <>
+class Fragments<quant::Q6_K, 32> {
+  using F = quant::Q6_K;
+
+ public:
+  static constexpr int kUnit = 32, kWords = 1, kParts = 2;
+  static constexpr bool kMinima = false;
+  using Words = uint32_t[kWords][2 * kParts][4];
+
+  template <int kRows>
+  JUNO_GPU void load(const unsigned char* tile, uint32_t row, uint32_t step) {
+    load_row(StagedRow<kRows, 0>{tile, row}, static_cast<int>(step % 8), 0);
+    load_row(StagedRow<kRows, 8>{tile, row}, static_cast<int>(step % 8), 1);
+  }
+  JUNO_GPU void expand(int, uint32_t (&to)[2 * kParts][4], float (&d)[2]) const {
+    const int up = 2 * (lane() % 4);  // where the upper bits of this lane's elements begin in each byte
+    JUNO_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      d[i] = half_to_float(d_[i]);
+      const uint32_t even = (scales_[i] & 0xfefeu) ^ 0x8080u, odd = scales_[i] & 0x0101u;
+      JUNO_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const uint32_t low = half == 0 ? low_[i] << 4 : low_[i],
+                       later = half == 0 ? low_[i] >> 4 : low_[i] >> 8;
+        const uint32_t first = sixty_four_and(low, high_[i].x[half] << (8 - up)),
+                       second = sixty_four_and(later, high_[i].x[half] >> up);
+        const uint32_t most = fma_halves(half == 0 ? over_1024<0, 0>(even) : over_1024<1, 1>(even),
+                                         integer_pair(1), integer_pair(-1152)),
+                       rest = (odd >> (8 * half) & 1) * integer_pair(1);
+        add_part(first, second, most, to[half], i);
+        add_part(first, second, rest, to[2 + half], i);
+      }
+    }
+  }
+
+ private:
+  template <class Row>
+  JUNO_GPU void load_row(const Row& row, int cell, int i) {
+    low_[i] = constant4(unit<F, 0>(row, cell) + lane() % 4 * 4);
+    high_[i] = constant8(unit<F, 1>(row, cell));
+    scales_[i] = constant2(unit<F, 2>(row, 0) + cell * 2);
+    d_[i] = constant2(unit<F, 3>(row, 0));
+  }
+  JUNO_GPU static uint32_t sixty_four_and(uint32_t low, uint32_t high) {
+    return (low & 0x00f000f0u) | (high & 0x03000300u) | 0x54005400u;
+  }
+  JUNO_GPU static void add_part(uint32_t first, uint32_t second, uint32_t scale, uint32_t (&step)[4],
+                                int row) {
+    const uint32_t less = fma_halves(scale, integer_pair(-96), 0);
+    step[row] = fma_halves(first, scale, less);
+    step[2 + row] = fma_halves(second, scale, less);
+  }
+
+  uint32_t low_[2], scales_[2];
+  Pair32 high_[2];
+  uint16_t d_[2];
 };
 
 }  // namespace juno::gpu

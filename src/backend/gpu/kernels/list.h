@@ -124,13 +124,15 @@
   JUNO_MANY(X, Q5_K, 32)           \
   JUNO_MANY(X, TQ2_0, 32)
 
-// For the largest batches, of the formats with long units: the scales of others cost more than their weights.
-#define JUNO_BROAD_FORMATS(F) F(Q2_K, 128) F(Q3_K, 128) F(Q4_K, 128) F(Q5_K, 64)
+// For the largest batches.
+#define JUNO_BROAD_FORMATS(F) F(Q2_K, 128) F(Q3_K, 128) F(Q4_K, 128) F(Q5_K, 64) F(Q6_K, 32) F(Q8_0, 32)
 #define JUNO_MANY_BROAD_KERNELS(X)    \
   X(broad_Q2_K_128, ManyArgs, 384, 1) \
   X(broad_Q3_K_128, ManyArgs, 384, 1) \
   X(broad_Q4_K_128, ManyArgs, 384, 1) \
-  X(broad_Q5_K_64, ManyArgs, 384, 1)
+  X(broad_Q5_K_64, ManyArgs, 384, 1)  \
+  X(broad_Q6_K_32, ManyArgs, 384, 1)  \
+  X(broad_Q8_0_32, ManyArgs, 384, 1)
 
 #define JUNO_MANY_FLOAT_KERNELS(X) \
   X(many_F32, FloatArgs, 512, 1)   \

@@ -19,10 +19,9 @@ JUNO_GPU InFragments in_fragments(int m, int unit) {
   return {word / words, m * 4 / unit * (unit / 16) + word % words * 2 + m % 8 / 4};
 }
 
-// Rows of Panels; elements from `first` on.
+// Rows of Panels.
 struct PanelSink {
   const RoundArgs& a;
-  int first;
 
   JUNO_GPU void q(int row, int i, uint32_t four) const {
     const uint32_t over = four ^ 0x80808080u;  // 128 more, so that bytes have no sign
@@ -30,19 +29,17 @@ struct PanelSink {
                    odd = fma_halves(over_1024<1, 3>(over), integer_pair(1), integer_pair(-1152));
     JUNO_UNROLL
     for (int unit = 0; unit < 3; ++unit)
-      if (a.q[unit]) put(a.q[unit], 32 << unit, row, first + i, even, odd);
+      if (a.q[unit]) put(a.q[unit], 32 << unit, row, i, even, odd);
   }
   JUNO_GPU void h(int row, int i, uint32_t sums) const {
     const auto half = [](uint32_t sum) {
       return static_cast<uint32_t>(float_to_half(static_cast<float>(static_cast<int16_t>(sum))));
     };
-    const int at = (first + i) / 32;
+    const int at = i / 32;
     reinterpret_cast<uint32_t*>(a.y.h)[(int64_t{at / 4} * a.y.rows + row) * 4 + at % 4] =
         half(sums) | half(sums >> 16) << 16;
   }
-  JUNO_GPU void d(int row, int i, float d) const {
-    a.y.d[int64_t{(first + i) / a.from.block} * a.y.rows + row] = d;
-  }
+  JUNO_GPU void d(int row, int i, float d) const { a.y.d[int64_t{i / a.from.block} * a.y.rows + row] = d; }
 
  private:
   JUNO_GPU void put(uint16_t* to, int unit, int row, int i, uint32_t even, uint32_t odd) const {
@@ -54,20 +51,39 @@ struct PanelSink {
   }
 };
 
+// Elements i … i + 3 of a row, as they will be rounded.
+JUNO_GPU void read_four(const RoundSource& from, const Normed& of, int i, float (&v)[4]) {
+  const Floats4 x = *reinterpret_cast<const Floats4*>(from.x + i);
+  Floats4 up = {};
+  if (from.source == Source::kGated) up = *reinterpret_cast<const Floats4*>(from.up + i);
+  JUNO_UNROLL
+  for (int j = 0; j < 4; ++j)
+    v[j] = from.source == Source::kNorm    ? normed(of, from.norm, x.x[j], i + j)
+           : from.source == Source::kGated ? activate(from.act, x.x[j]) * up.x[j]
+                                           : x.x[j];
+}
+
 // Grid: pieces of a row, tokens and what fills up Panels::rows. What is behind the last token or the last
-// element is 0.
+// element is 0. Rows are read where they lie: so many blocks are resident that nothing is gained by keeping
+// them.
 JUNO_GPU void round_panels(const RoundArgs& a) {
-  wait_dependency();
-  const Piece piece = piece_of_row(a.from.k);
+  begin();
+  const QuantiseArgs& how = a.from;
+  const Piece piece = piece_of_row(how.k);
   if (piece.count <= 0) return;
-  const int t = block_y();
-  const PanelSink sink{a, piece.first};
-  RoundRows rows{piece.count, a.from.block, a.from.planes, t * a.from.planes,
-                 static_cast<int>(padded_to(piece.count, kStageDepth)) - piece.count};
-  if (t < a.from.tokens) return round_piece(a.from, piece, rows, sink);
-  rows.padding += rows.k;
-  rows.k = 0;
-  round_row({}, {}, nullptr, rows, sink);
+  const int t = block_y(), end = static_cast<int>(padded_to(piece.first + piece.count, kStageDepth));
+  const bool there = t < how.tokens;
+  const int64_t row = int64_t{there ? t : 0} * how.k;
+  const RoundSource from{how.x + row, how.up ? how.up + row : nullptr, how.norm, how.source, how.act};
+  Normed of;
+  if (there && how.source == Source::kNorm) of = norm_of_row(from.x, how.k, how.norm, shared<float>());
+  const PanelSink sink{a};
+  JUNO_UNROLL_BY(1)
+  for (int i = piece.first + thread() * 4; i - lane() * 4 < end; i += threads() * 4) {
+    float v[4] = {};
+    if (there && i < how.k) read_four(from, of, i, v);
+    sink_four(v, i, {end, how.block, how.planes, t * how.planes}, sink);
+  }
 }
 
 }  // namespace juno::gpu

@@ -23,42 +23,44 @@ JUNO_BOTH constexpr int64_t piece_at(int64_t rows, int64_t row, int piece) {
 
 // How a block of threads shares a product. A warpgroup (four warps) multiplies 64 rows of the weight, 16 a
 // warp, with 8 kTiles rows of activations; one warpgroup more fetches.
-template <int kTiles_, int kRowGroups_, int kLevels_, bool kApart_ = false, int kBlocks_ = 1>
+template <int kTiles_, int kRowGroups_, int kLevels_, int kHeldLevels_, bool kApart_ = false>
 struct ManyShape {
   static constexpr int kTiles = kTiles_;
   static constexpr int kRowGroups = kRowGroups_;
   static constexpr int kLevels = kLevels_;  // levels of the tree over the groups that live in registers
-  static constexpr bool kApart = kApart_;   // two sets of products are under way
-  static constexpr int kBlocks = kBlocks_;  // resident on a multiprocessor
+  static constexpr int kHeldLevels = kHeldLevels_;  // and in shared memory; the others in memory
+  static constexpr bool kApart = kApart_;           // two sets of products are under way
+  // Products are long enough to prepare the next weights behind them.
+  static constexpr bool kAhead = kTiles >= 8;
 
   static constexpr int kConsumers = 128 * kRowGroups;
   static constexpr int kFetchers = 128;
   static constexpr int kThreads = kConsumers + kFetchers;
   static constexpr int kFetchRegisters = 40;
   // A block begins with as many registers for each thread, then consumers take what the fetchers leave.
-  static constexpr int kAllRegisters = 65536 / kBlocks / kThreads / 8 * 8 * kThreads;
+  static constexpr int kAllRegisters = 65536 / kThreads / 8 * 8 * kThreads;
   static constexpr int kRegisters = (kAllRegisters - kFetchers * kFetchRegisters) / kConsumers / 8 * 8;
   static constexpr int kTokens = 8 * kTiles;
   static constexpr int kRows = 64 * kRowGroups;
-  static constexpr int kSums = 4 * kTiles;                          // of a thread
-  static constexpr int kPitch = kRows + 4;                          // of a finished tile's tokens, floats
-  static constexpr int kDepth = 3;                                  // of the tree over eight groups
-  static constexpr int kH = kTokens * kStageDepth * 2;              // where the sums begin in a stage
-  static constexpr int kD = kH + kTokens * 16;                      // and the scales, of up to four blocks
-  static constexpr int kW = (kD + 4 * kTokens * 4 + 15) / 16 * 16;  // and the weights
-  static constexpr int kBarriers = 1024;                            // bytes, before the stages
-  static constexpr int kParked = (kDepth - kLevels) * kSums * kConsumers * 4;  // bytes, behind them
-  static constexpr int kShared = (kBlocks == 1 ? 227 : 113) * 1024;
+  static constexpr int kSums = 4 * kTiles;                            // of a thread
+  static constexpr int kDepth = 3;                                    // of the tree over eight groups
+  static constexpr int kH = kTokens * kStageDepth * 2;                // where the sums begin in a stage
+  static constexpr int kD = kH + kTokens * 16;                        // and the scales, of up to four blocks
+  static constexpr int kW = (kD + 4 * kTokens * 4 + 15) / 16 * 16;    // and the weights
+  static constexpr int kBarriers = 1024;                              // bytes, before the stages
+  static constexpr int kHeld = kHeldLevels * kSums * kConsumers * 4;  // bytes, behind them
+  static constexpr int kParked = (kDepth - kLevels - kHeldLevels) * kSums * kConsumers * 4;  // of a block
+  static constexpr int kShared = 227 * 1024;
   // With `weights` bytes of them in a stage.
   JUNO_BOTH static constexpr int stage_bytes(int weights) { return (kW + weights + 1023) / 1024 * 1024; }
   JUNO_BOTH static constexpr int stages(int weights) {
-    const int fit = (kShared - kBarriers - kParked) / stage_bytes(weights);
+    const int fit = (kShared - kBarriers - kHeld) / stage_bytes(weights);
     return fit < 8 ? fit : 8;
   }
 };
-using FewShape = ManyShape<4, 4, 1>;
-using WideShape = ManyShape<8, 2, 2, true>;
-using BroadShape = ManyShape<16, 2, 1>;
+using FewShape = ManyShape<4, 4, 1, 1>;
+using WideShape = ManyShape<8, 2, 2, 1, true>;
+using BroadShape = ManyShape<16, 2, 0, 1>;
 
 // Attention. kDim: at least key_dim and value_dim. Two groups of warps take chunks in turn; a warp has 32
 // query rows, which are pairs (position, head of the group), and a thread 8 of them.

@@ -157,16 +157,16 @@ JUNO_GPU Normed stage_source(const RoundSource& from, int k, float* slots, float
   return from.source == Source::kNorm ? norm_of_row(staged, k, from.norm, slots) : Normed{};
 }
 
-// Where rows of k elements go: rows first_row … + planes of a sink. `padding` more elements are 0.
+// Where rows of k elements go: rows first_row … + planes of a sink.
 struct RoundRows {
-  int k, block, planes, first_row, padding = 0;
+  int k, block, planes, first_row;
 };
 template <class Sink>
 JUNO_GPU void sink_four(float (&v)[4], int i, const RoundRows& rows, const Sink& sink) {
   JUNO_UNROLL_BY(1)
   for (int plane = 0; plane < rows.planes; ++plane) {
     const Rounding y = round_four(v, rows.block);
-    if (i < rows.k + rows.padding) {
+    if (i < rows.k) {
       sink.q(rows.first_row + plane, i, y.q);
       if (i % 32 == 0) sink.h(rows.first_row + plane, i, y.h);
       if ((i & (rows.block - 1)) == 0) sink.d(rows.first_row + plane, i, y.d);
@@ -180,7 +180,7 @@ template <class Sink>
 JUNO_GPU void round_row(const RoundSource& from, const Normed& of, const float* staged, const RoundRows& rows,
                         const Sink& sink) {
   JUNO_UNROLL_BY(2)
-  for (int base = warp() * kWarp * 4; base < rows.k + rows.padding; base += threads() * 4) {
+  for (int base = warp() * kWarp * 4; base < rows.k; base += threads() * 4) {
     const int i = base + lane() * 4;
     float v[4] = {};
     if (i < rows.k) {
