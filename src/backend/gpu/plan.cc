@@ -60,10 +60,10 @@ Launch plan(const RopeArgs& a) {
   return launch(Kernel::rope, {blocks_for(elements, 256)}, 256, 0, a);
 }
 Launch plan(const PrepareArgs& a) {
-  const auto heads = static_cast<uint32_t>(a.heads + 2 * a.places.kv_heads);
-  const int widest = std::max(a.places.key_dim, a.places.value_dim);
-  return launch(Kernel::prepare, {heads, static_cast<uint32_t>(a.rows)}, row_threads(widest),
-                kSumsBytes + a.places.key_dim * 4, a);
+  constexpr int kWarps = 4;
+  const auto blocks = static_cast<uint32_t>(ceil_div(a.heads + 2 * a.places.kv_heads, kWarps));
+  return launch(Kernel::prepare, {blocks, static_cast<uint32_t>(a.rows)}, kWarps * 32,
+                int64_t{kWarps} * a.places.key_dim * 4, a);
 }
 Launch plan(const ElementArgs& a) { return launch(Kernel::elementwise, {blocks_for(a.n, 256)}, 256, 0, a); }
 Launch plan(const RowsArgs& a) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of rows that stand alone (docs/numerics.md §6), at the pace of the memory: a team of four warps
 // has a chunk of one head of the cache and all query heads that share it, and asks for the next one while it
-// adds up. A block merges its teams' chunks from the left where it has them all, else attend_merge does.
+// adds up. A block merges its teams' chunks from the left where it has them all, else attend_merge does. What
+// has to be done to q, k and v before is done here too where no other row wants to see it.
 #pragma once
+#include "backend/gpu/kernels/head.h"
 #include "backend/gpu/kernels/runs.h"
 #include "backend/gpu/kernels/spot.h"
 #include "backend/gpu/kernels/team_shapes.h"
@@ -37,6 +39,7 @@ struct AttendTask {
   int row, kv_head, group;
   int position, first;  // positions that it sees: [first, position]
   int chunk_begin, chunk_end;
+  bool brings_key;  // its last key and value are not in the cache yet
   const int32_t* pages;
 
   JUNO_GPU AttendTask(const AttendArgs& a, int row_, int kv_head_)
@@ -45,6 +48,7 @@ struct AttendTask {
     first = a.window != 0 && position - a.window + 1 > 0 ? position - a.window + 1 : 0;
     chunk_begin = first / 64;
     chunk_end = position / 64 + 1;
+    brings_key = a.prepare.k != nullptr;
     pages = a.places.pages + a.places.first_page[row];
   }
   // Of a chunk's keys or values, whether it is there or not.
@@ -53,6 +57,11 @@ struct AttendTask {
   JUNO_GPU int begin_of(int chunk) const { return first > chunk * 64 ? first - chunk * 64 : 0; }
   JUNO_GPU int end_of(int chunk) const {
     return position - chunk * 64 + 1 < 64 ? position - chunk * 64 + 1 : 64;
+  }
+  JUNO_GPU bool is_last(int chunk) const { return chunk == chunk_end - 1; }
+  // As end_of, of those that are in the cache.
+  JUNO_GPU int stored_end_of(int chunk) const {
+    return end_of(chunk) - (brings_key && is_last(chunk) ? 1 : 0);
   }
   JUNO_GPU int64_t head(const AttendArgs& a, int h) const {
     return static_cast<int64_t>(row) * a.heads + kv_head * group + h;
@@ -88,6 +97,8 @@ class AttendTeam {
     fetch(a_.places.values + slots_before(page) * a_.places.value_dim, a_.places.value_dim, chunk,
           layout_.values);
   }
+  // The row's own key and value to its last chunk.
+  JUNO_GPU void add_own() const;
   JUNO_GPU void load_queries(int first);
   // q·k of the heads [first, first + kHeadTile), whose queries are loaded.
   JUNO_GPU void score(int chunk, int first) const;
@@ -125,12 +136,12 @@ class AttendTeam {
   float q_[kHeadTile][8];  // this lane's run
 };
 
-// Slots that are seen; a commit each, with nothing where there is no chunk.
+// Slots that are seen and stored; a commit each, with nothing where there is no chunk.
 template <bool kEven>
 JUNO_GPU void AttendTeam<kEven>::fetch(const uint16_t* from, int dim, int chunk, int offset) const {
   if (chunk < task_.chunk_end) {
     auto* const to = at<uint16_t>(offset);
-    const int begin = task_.begin_of(chunk) * dim, end = task_.end_of(chunk) * dim;
+    const int begin = task_.begin_of(chunk) * dim, end = task_.stored_end_of(chunk) * dim;
     if (kEven) {
       JUNO_UNROLL_BY(8)
       for (int i = begin + number() * 8; i < end; i += kTeam * 8) copy_async16(to + i, from + i);
@@ -142,12 +153,27 @@ JUNO_GPU void AttendTeam<kEven>::fetch(const uint16_t* from, int dim, int chunk,
 }
 
 template <bool kEven>
+JUNO_GPU void AttendTeam<kEven>::add_own() const {
+  const Places& p = a_.places;
+  const auto add = [&](int dim, int row, int offset, uint16_t* pages) {
+    const float* const own = shared<float>(static_cast<size_t>(layout_.own)) + row * p.key_dim;
+    uint16_t* const slot = at<uint16_t>(offset) + task_.position % 64 * dim;
+    uint16_t* const kept = cache_row(p, pages, dim, task_.row, task_.kv_head);
+    JUNO_UNROLL_BY(1)
+    for (int i = number(); i < dim; i += kTeam) slot[i] = kept[i] = float_to_half(own[i]);
+  };
+  add(p.key_dim, task_.group, layout_.keys, p.keys);
+  add(p.value_dim, task_.group + 1, layout_.values, p.values);
+}
+
+template <bool kEven>
 JUNO_GPU void AttendTeam<kEven>::load_queries(int first) {
   const int dim = a_.places.key_dim;
+  const float* const queries = shared<float>(static_cast<size_t>(layout_.own));
   const int lanes = dim > 128 ? 32 : dim > 64 ? 16 : dim > 32 ? 8 : 4, from = lane() % lanes * 8;
   JUNO_UNROLL
   for (int h = 0; h < kHeadTile; ++h) {
-    const float* const q = a_.q + task_.head(a_, first + h) * dim;
+    const float* const q = queries + (first + h) * dim;
     JUNO_UNROLL
     for (int i = 0; i < 8; ++i) q_[h][i] = first + h < task_.group && from + i < dim ? q[from + i] : 0.0f;
   }
@@ -377,6 +403,25 @@ JUNO_GPU bool is_left(const AttendArgs& a, int row) {
   return a.places.positions[row] < 0 || (a.skip_runs != 0 && in_run(a.places, row, a.rows));
 }
 
+// Queries to shared memory, and the row's own key and value where this block has its last chunk: a warp a
+// head.
+JUNO_GPU void prepare_task(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout,
+                           bool has_last) {
+  const PrepareArgs& from = a.prepare;
+  auto* const rows = shared<float>(static_cast<size_t>(layout.own));
+  const int heads = task.group + (task.brings_key && has_last ? 1 : 0);
+  JUNO_UNROLL_BY(1)
+  for (int h = warp(); h < heads; h += warps()) {
+    const int at = h < task.group ? task.kv_head * task.group + h : a.heads + task.kv_head;
+    prepare_head_of(from, task.row, at, a.heads, rows + h * a.places.key_dim);
+  }
+  if (heads == task.group) return;
+  const int dim = a.places.value_dim;
+  const float* const v = from.v + task.row * from.v_stride + task.kv_head * dim;
+  JUNO_UNROLL_BY(1)
+  for (int i = thread(); i < dim; i += threads()) rows[heads * a.places.key_dim + i] = v[i];
+}
+
 // Grid: chunks, heads of the cache, rows.
 template <bool kEven>
 JUNO_GPU void attend_task(const AttendArgs& a, const AttendTask& task, const Spot& at) {
@@ -388,12 +433,16 @@ JUNO_GPU void attend_task(const AttendArgs& a, const AttendTask& task, const Spo
   int64_t page = task.page_of(base + thread() / kTeam);
   team.fetch_keys(base + thread() / kTeam, page);
   team.fetch_values(base + thread() / kTeam, page);
+  if (task.brings_key) wait_dependency();
+  prepare_task(a, task, layout, (task.chunk_end - 1 - task.chunk_begin) / teams % at.across == at.x);
+  barrier();
   team.load_queries(0);
   for (; base < task.chunk_end; base += stride) {
     const int chunk = base + thread() / kTeam;
     if (chunk < task.chunk_end) {
       page = task.page_of(chunk + stride);
       copies_wait<1>();
+      if (task.brings_key && task.is_last(chunk)) team.add_own();
       team.meet();
       for (int h = 0; h < task.group; h += kHeadTile) {
         if (task.group > kHeadTile) team.load_queries(h);
@@ -416,7 +465,7 @@ JUNO_GPU void attend_task(const AttendArgs& a, const AttendTask& task, const Spo
   if (!a.parts) sums.write();
 }
 JUNO_GPU void attend_at(const AttendArgs& a, const Spot& at) {
-  if (is_left(a, at.z)) return;
+  if (is_left(a, at.z)) return wait_dependency();
   const AttendTask task(a, at.z, at.y);
   if (a.places.key_dim % 8 == 0 && a.places.value_dim % 8 == 0) attend_task<true>(a, task, at);
   else attend_task<false>(a, task, at);
@@ -510,8 +559,11 @@ JUNO_GPU void attend_merge_at(const AttendArgs& a, const Spot& at) {
   AttendMerge(a, task, at.y % group, at.x * kWarp).run();
 }
 
+// Earlier passes left all keys that a row alone in its sequence finds in the cache: these are fetched before
+// the kernels before this one have ended.
 JUNO_GPU void attend(const AttendArgs& a) {
-  begin();
+  trigger_dependents();
+  if (!a.prepare.k) wait_dependency();
   attend_at(a, spot());
 }
 JUNO_GPU void attend_merge(const AttendArgs& a) {

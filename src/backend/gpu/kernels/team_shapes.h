@@ -20,8 +20,9 @@ JUNO_BOTH constexpr int padded16(int bytes) { return (bytes + 15) / 16 * 16; }
 // [tiles of heads, 64, kHeadTile], l and n of each head, and o of each head, which the block merges.
 struct AttendLayout {
   int keys, values, scores, sums, o, team;
-  // Of the block, behind its teams: o and, twice in turn, l and n of each head so far.
-  int all, states, bytes;
+  // Of the block, behind its teams: o and, twice in turn, l and n of each head so far; queries, key and value
+  // of the row.
+  int all, states, own, bytes;
 
   JUNO_BOTH constexpr AttendLayout(const Places& p, int heads, int teams) {
     const int group = heads / p.kv_heads;
@@ -33,7 +34,8 @@ struct AttendLayout {
     team = padded16(o + group * p.value_dim * 4);
     all = teams * team;
     states = all + padded16(group * p.value_dim * 4);
-    bytes = states + 2 * group * 8;
+    own = padded16(states + 2 * group * 8);
+    bytes = padded16(own + ((group + 1) * p.key_dim + p.value_dim) * 4);
   }
 };
 
