@@ -299,10 +299,10 @@ void Lowerer::operator()(const AttentionStep& s) {
     if (!how_.memory.alone) return;
     a.skip_runs = 1;
   }
-  const size_t parts = attend_plan(a, how_.chip).parts;
-  if (parts > 0) a.parts = take<float>(parts);
-  add(plan_attend(a, how_.chip));
-  if (parts > 0) add(plan_attend_merge(a));
+  const AttendPlan plan_of = attend_plan(a, how_.chip);
+  if (plan_of.parts > 0) a.parts = take<float>(plan_of.parts);
+  add(plan_attend(a, plan_of));
+  if (plan_of.parts > 0) add(plan_attend_merge(a));
 }
 
 bool Lowerer::prompt_attention(const AttendArgs& a) {

@@ -109,8 +109,7 @@ struct Decoding {
 // Who prepares q, k and v: a launch of its own, or attention itself.
 enum class Prepared { kBefore, kInside };
 
-// teams: of a block, which has all chunks unless they are shared out.
-Bits on_gpu(Decoding& d, bool shared_out, int teams, Prepared prepared) {
+Bits on_gpu(Decoding& d, AttendPlan how, Prepared prepared) {
   const Case& c = d.c;
   const auto n = static_cast<int32_t>(d.lengths.size());
   const Tensor y = test::zeros(d.memory, n, c.heads * c.value_dim),
@@ -142,27 +141,30 @@ Bits on_gpu(Decoding& d, bool shared_out, int teams, Prepared prepared) {
     prepare = {.q = turned.f32(), .q_stride = turned.cols(), .places = places};
   }
   const ops::ScoreScale scale = ops::score_scale(d.how());
-  AttendArgs a{.prepare = prepare,
-               .y = y.f32(),
-               .places = places,
-               .rows = n,
-               .heads = c.heads,
-               .max_chunks = shared_out || teams == 2 ? 20 : teams};
+  AttendArgs a{
+      .prepare = prepare, .y = y.f32(), .places = places, .rows = n, .heads = c.heads, .max_chunks = 20};
   a.window = c.window;
   a.capped = scale.capped;
   a.before = scale.before;
   a.after = scale.after;
-  Chip chip;
-  if (teams == 2) chip.multiprocessors = shared_out ? 8 * c.kv_heads : 1;
-  const AttendPlan how = attend_plan(a, chip);
-  EXPECT_EQ(how.blocks > 1, shared_out);
-  EXPECT_EQ(how.teams, c.key_dim > 128 ? std::min(teams, 2) : teams);  // there is no room for more
-  std::vector<float> parts(how.parts);
-  if (shared_out) a.parts = parts.data();
-  launches.push_back(plan_attend(a, chip));
-  if (shared_out) launches.push_back(plan_attend_merge(a));
+  std::vector<float> parts(static_cast<size_t>(n) * c.heads * a.max_chunks * (c.value_dim + 2));
+  if (how.parts > 0) a.parts = parts.data();
+  launches.push_back(plan_attend(a, how));
+  if (how.parts > 0) launches.push_back(plan_attend_merge(a));
   d.spoil_own();
   return test::run_both_ways(launches, y);
+}
+
+// All chunks in one block, by one team or by as many as chunks, or in parts.
+// Of a head or of all that share one of the cache; in parts from two blocks on.
+std::vector<AttendPlan> plans(int group) {
+  return {{.teams = 1, .share = group, .team = 64, .tile = 4},
+          {.teams = 1, .share = group, .team = 128, .tile = 1},
+          {.teams = 5, .share = group, .team = 64, .tile = 2},
+          {.teams = 5, .share = 1, .team = 64, .tile = 1},
+          {.blocks = 2, .teams = 1, .share = group, .team = 64, .tile = 4, .parts = 1},
+          {.blocks = 4, .teams = 1, .share = 1, .team = 64, .tile = 1, .parts = 1},
+          {.blocks = 3, .teams = 2, .share = group, .team = 192, .tile = 1, .parts = 1}};
 }
 
 TEST(GpuAttention, OfDecodingRowsEqualsTheReference) {
@@ -170,12 +172,13 @@ TEST(GpuAttention, OfDecodingRowsEqualsTheReference) {
     Decoding d(c, {0, 63, 64, 5, 191, 300, 130});
     const Bits want = d.want(), stored = d.stored();
     for (const auto prepared : {Prepared::kBefore, Prepared::kInside}) {
-      SCOPED_TRACE(fmt::format("{} heads of {}, prepared {}", c.heads, c.key_dim,
-                               prepared == Prepared::kInside ? "inside" : "before"));
-      for (const int teams : {1, 2, 4}) EXPECT_EQ(on_gpu(d, false, teams, prepared), want) << teams;
-      for (const int teams : {1, 2})
-        EXPECT_EQ(on_gpu(d, true, teams, prepared), want) << teams << " in parts";
-      EXPECT_EQ(d.stored(), stored);
+      for (const AttendPlan& how : plans(c.heads / c.kv_heads)) {
+        SCOPED_TRACE(fmt::format("{} heads of {}, prepared {}, {} blocks, {} heads, {} teams of {}, tile {}",
+                                 c.heads, c.key_dim, prepared == Prepared::kInside ? "inside" : "before",
+                                 how.blocks, how.share, how.teams, how.team, how.tile));
+        EXPECT_EQ(on_gpu(d, how, prepared), want);
+        EXPECT_EQ(d.stored(), stored);
+      }
     }
   }
 }
@@ -184,7 +187,7 @@ TEST(GpuAttention, LeavesRowsThatAreNotThereAlone) {
   Decoding d(kCases[0], {70, 3});
   d.positions[1] = -1;
   for (const auto prepared : {Prepared::kBefore, Prepared::kInside}) {
-    const Bits got = on_gpu(d, false, 2, prepared);
+    const Bits got = on_gpu(d, {.teams = 2}, prepared);
     EXPECT_NE(got.front(), 0x7f7f7f7fu);
     EXPECT_EQ(got.back(), 0x7f7f7f7fu);
   }

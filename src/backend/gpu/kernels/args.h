@@ -109,7 +109,8 @@ struct PrepareArgs {
 };
 
 // Attention of rows that each stand alone (decoding). With `parts` null one block does all chunks of a row
-// and a head of the cache; else chunks are shared out, and attend_merge adds them up.
+// and a head of the cache, with one team or with one for each chunk; else chunks are shared out, and
+// attend_merge adds them up.
 struct AttendArgs {
   // q and what it goes through on the way. With k: each row is a sequence of its own, whose last key and
   // value are these; they are prepared here too, and stored.
@@ -122,6 +123,9 @@ struct AttendArgs {
   int32_t capped = 0;
   float before = 0, after = 0;  // ops::ScoreScale
   int32_t skip_runs = 0;        // leave rows alone that attend_prompt serves
+  // Set by plan_attend: query heads of a block, threads that have a chunk together, heads of a thread at a
+  // time.
+  int32_t share = 1, team = 64, tile = 1;
 };
 
 enum class Elementwise : int32_t { kAdd, kScale, kSoftcap, kGated, kCopy };
