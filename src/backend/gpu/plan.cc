@@ -213,9 +213,10 @@ std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
 // Attention.
 
 AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
-  constexpr int kFewChunks = 4;  // that one block does at once
-  constexpr int kFewTeams = 4;   // of one head each, on a multiprocessor
-  constexpr int kMostTiles = 2;  // of heads, that a team has at a time
+  constexpr int kFewChunks = 4;                      // that one block does at once
+  constexpr int kFewTeams = 4;                       // of one head each, on a multiprocessor
+  constexpr int kMostTiles = 2;                      // of heads, that a team has at a time
+  constexpr int64_t kMostParts = int64_t{80} << 20;  // a third of a GB
   const int64_t tasks = int64_t{a.rows} * a.places.kv_heads, room = chip.shared_per_block;
   const int group = a.heads / a.places.kv_heads;
   AttendPlan p;
@@ -229,12 +230,12 @@ AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
   // Teams that have room on the device at once.
   const int64_t at_once = chip.multiprocessors * std::max<int64_t>(room / AttendLayout(shared, 1).bytes, 1);
   const bool many = 2 * tasks >= at_once;
+  const int64_t parts = int64_t{a.rows} * a.heads * a.max_chunks * (a.places.value_dim + 2);
   if (!many && few) {
     p.teams = a.max_chunks;
-  } else if (!many) {
+  } else if (!many && parts <= kMostParts) {
     p.blocks = static_cast<int>(std::min<int64_t>(ceil_div(at_once, tasks), a.max_chunks));
-    p.parts = static_cast<size_t>(a.rows) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.max_chunks) *
-              static_cast<size_t>(a.places.value_dim + 2);
+    p.parts = static_cast<size_t>(parts);
   }
   p.tile = p.share <= 2 ? p.share : 4;
   p.team = kChunk * static_cast<int>(std::min<int64_t>(ceil_div(p.share, p.tile), kMostTiles));

@@ -183,6 +183,30 @@ TEST(GpuAttention, OfDecodingRowsEqualsTheReference) {
   }
 }
 
+TEST(GpuAttention, IsPlannedForAnyBatchWithinWhatABlockMayTake) {
+  for (const uint32_t shared : {227u << 10, 99u << 10}) {
+    const Chip chip{.shared_per_block = shared};
+    for (const Case& c : kCases) {
+      for (const int rows : {1, 7, 40, 300}) {
+        for (const int chunks : {1, 2, 4, 8, 64, 512, 1 << 14}) {
+          AttendArgs a{.rows = rows, .heads = c.heads, .max_chunks = chunks};
+          a.places = {.kv_heads = c.kv_heads, .key_dim = c.key_dim, .value_dim = c.value_dim};
+          const AttendPlan how = attend_plan(a, chip);
+          float part = 0;
+          if (how.parts > 0) a.parts = &part;
+          const Launch l = plan_attend(a, how);
+          EXPECT_LE(l.shared, shared);
+          EXPECT_LE(l.threads, 512u);
+          EXPECT_LE(how.parts, size_t{400} << 18);
+          EXPECT_EQ(c.heads % how.share, 0);
+          EXPECT_TRUE(how.parts > 0 || (how.blocks == 1 && (how.teams == 1 || how.teams >= chunks)));
+          EXPECT_LE(plan_attend_merge(a).shared, shared);
+        }
+      }
+    }
+  }
+}
+
 TEST(GpuAttention, LeavesRowsThatAreNotThereAlone) {
   Decoding d(kCases[0], {70, 3});
   d.positions[1] = -1;
