@@ -152,6 +152,7 @@ class AttendTeam {
   JUNO_GPU OfHeads runs_from(const float* q, const uint16_t* key, int first) const;
   JUNO_GPU void score_heads(int first) const;
   JUNO_GPU void add_values_of(int first_head, int chunk, bool first) const;
+  JUNO_GPU void put_values(int first_head, int chunk, bool first, const float (&o)[kHeads][kColumns]) const;
   JUNO_GPU void take_sums(int h, int chunk, const ChunkSums& next, bool first) const;
 
   const AttendArgs& a_;
@@ -321,7 +322,7 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::add_values_of(int first_head, int chunk
   struct alignas(kColumns * 2) Halves {
     uint16_t x[kColumns];
   };
-  const int column = place() * kColumns, dim = a_.places.value_dim;
+  const int column = place() * kColumns;
   const uint16_t* const values = at<uint16_t>(layout_.values) + column;
   float o[kHeads][kColumns] = {};
   const int end = task_.end_of(chunk);
@@ -336,16 +337,29 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::add_values_of(int first_head, int chunk
       for (int h = 0; h < kHeads; ++h) o[h][c] = fma(w.x[h], x, o[h][c]);
     }
   }
+  put_values(first_head, chunk, first, o);
+}
+
+// To the parts, or to what the team has so far.
+template <int kRuns, int kHeads>
+JUNO_GPU void AttendTeam<kRuns, kHeads>::put_values(int first_head, int chunk, bool first,
+                                                    const float (&o)[kHeads][kColumns]) const {
+  const int column = place() * kColumns, dim = a_.places.value_dim;
+  const int64_t apart = int64_t{a_.max_chunks} * dim;  // from head to head
+  float* part = a_.parts ? part_of(a_, task_.head(a_, first_head), chunk) + column : nullptr;
+  float* all = at<float>(layout_.o) + first_head * kWidth + column;
+  const MergeStep* step = at<MergeStep>(layout_.steps) + first_head;
   JUNO_UNROLL
   for (int h = 0; h < kHeads; ++h) {
-    const int head = first_head + h;
-    if (head >= task_.group) break;
-    float* const to =
-        (a_.parts ? part_of(a_, task_.head(a_, head), chunk) : at<float>(layout_.o) + head * kWidth) + column;
-    const MergeStep by = a_.parts || first ? MergeStep{} : at<MergeStep>(layout_.steps)[head];
+    if (first_head + h >= task_.group) break;
     JUNO_UNROLL
-    for (int c = 0; c < kColumns; ++c)
-      if (column + c < dim) to[c] = a_.parts || first ? o[h][c] : to[c] * by.keep + o[h][c] * by.take;
+    for (int c = 0; c < kColumns; ++c) {
+      if (column + c >= dim) break;
+      if (a_.parts) part[c] = o[h][c];
+      else all[c] = first ? o[h][c] : all[c] * step[h].keep + o[h][c] * step[h].take;
+    }
+    part += apart;
+    all += kWidth;
   }
 }
 
