@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kStaging = size_t{16} << 20;  // bytes of each half through which large copies go
 constexpr size_t kSmall = size_t{4} << 20;     // bytes of the ring for small ones
-constexpr uint32_t kLittleShared = 32 << 10;   // bytes of shared memory that are had without asking
+constexpr uint32_t kFreeShared = 48 << 10;     // bytes of shared memory that need no permission
 
 Address address(const void* memory) { return reinterpret_cast<Address>(memory); }
 
@@ -67,7 +67,7 @@ class CudaRuntime final : public Runtime {
  private:
   struct Kernel {
     Function function = nullptr;
-    uint32_t shared = kLittleShared;  // bytes that it may ask for
+    uint32_t shared = kFreeShared;  // bytes that it may ask for
   };
 
   void check(Status status, std::string_view what);
@@ -177,6 +177,10 @@ void CudaRuntime::find_kernels() {
       if (status == kSuccess) break;
     }
     check(status, fmt::format("looking for the kernel {}", name));
+    // All share a multiprocessor's memory out alike, as much of it as may be to what threads share: between
+    // kernels that do not it has to run empty, which costs a launch several microseconds.
+    constexpr int kAll = 100;
+    check(driver_.cuFuncSetAttribute(kernel.function, kSharedCarveout, kAll), "asking for shared memory");
     kernels_.push_back(kernel);
   }
 }
@@ -328,9 +332,6 @@ void CudaRuntime::enqueue(const Launch& launch) {
   if (launch.shared > kernel.shared) {
     check(driver_.cuFuncSetAttribute(kernel.function, kMaxDynamicShared, static_cast<int>(launch.shared)),
           "asking for shared memory");
-    // Left alone, a multiprocessor keeps a third of its memory as a cache and has room for fewer blocks.
-    constexpr int kAll = 100;
-    check(driver_.cuFuncSetAttribute(kernel.function, kSharedCarveout, kAll), "asking for shared memory");
     kernel.shared = launch.shared;
   }
   LaunchAttribute overlap;
