@@ -79,9 +79,12 @@ JUNO_GPU ChunkSums* sums_of(const AttendArgs& a, int64_t head, int chunk) {
   return reinterpret_cast<ChunkSums*>(part_of(a, heads, 0)) + head * a.max_chunks + chunk;
 }
 
-// The row's queries, key and value, in f32.
+// The row's queries in f32; its own key and, behind it, value as halves.
 JUNO_GPU float* own_rows(const AttendLayout& layout) {
   return shared<float>(static_cast<size_t>(layout.own));
+}
+JUNO_GPU uint16_t* own_halves(const AttendLayout& layout) {
+  return shared<uint16_t>(static_cast<size_t>(layout.halves));
 }
 
 // Threads that have a chunk together, and their part of the shared memory. A thread has a position of the
@@ -112,7 +115,7 @@ class AttendTeam {
   }
   // Keys are filled up with 0.
   JUNO_GPU void fill_up_keys() const;
-  // The row's own key and value to its last chunk, and by the first of those who have them, to the cache.
+  // The row's own key and value to its last chunk.
   JUNO_GPU void add_own() const;
   JUNO_GPU void score() const {
     each_heads([&](int first) { score_heads(first); });
@@ -169,15 +172,16 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::fetch(const uint16_t* from, int dim, in
                                                int stride) const {
   if (chunk < task_.chunk_end) {
     const int end = task_.is_last(chunk) ? task_.stored_end_of(chunk) : kChunk;
-    if (dim % 8 == 0) {
-      const int piece = lane() % kRuns * 8, step = size_ / kRuns, begin = number() / kRuns;
-      if (piece < dim) {
-        JUNO_UNROLL_BY(4)
-        for (int s = begin; s < end; s += step) copy_async16(to + s * stride + piece, from + s * dim + piece);
-      }
+    const int piece = lane() % kRuns * 8, step = size_ / kRuns, first = number() / kRuns;
+    if (piece < dim && dim % 8 == 0) {
+      JUNO_UNROLL_BY(4)
+      for (int s = first; s < end; s += step) copy_async16(to + s * stride + piece, from + s * dim + piece);
     } else {
       JUNO_UNROLL_BY(1)
-      for (int i = number(); i < end * dim; i += size_) to[i / dim * stride + i % dim] = from[i];
+      for (int s = first; s < end; s += step) {
+        JUNO_UNROLL_BY(1)
+        for (int i = piece; i < piece + 8 && i < dim; ++i) to[s * stride + i] = from[s * dim + i];
+      }
     }
   }
   copies_commit();
@@ -193,20 +197,13 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::fill_up_keys() const {
 
 template <int kRuns, int kHeads>
 JUNO_GPU void AttendTeam<kRuns, kHeads>::add_own() const {
-  const Places& p = a_.places;
-  const auto add = [&](const float* own, int dim, uint16_t* slot, uint16_t* pages) {
-    uint16_t* const kept = cache_row(p, pages, dim, task_.row, task_.kv_head);
-    const bool keeps = task_.first_head % (a_.heads / p.kv_heads) == 0;
-    JUNO_UNROLL_BY(1)
-    for (int i = number(); i < dim; i += size_) {
-      slot[i] = float_to_half(own[i]);
-      if (keeps) kept[i] = slot[i];
-    }
-  };
-  const float* const key = own_rows(layout_) + layout_.key_row * kWidth;
+  const uint16_t* const own = own_halves(layout_);
   const int slot = task_.position % kChunk;
-  add(key, p.key_dim, at<uint16_t>(layout_.keys) + slot * layout_.key_stride, p.keys);
-  add(key + kWidth, p.value_dim, at<uint16_t>(layout_.values) + slot * kWidth, p.values);
+  JUNO_UNROLL_BY(1)
+  for (int i = number(); i < kWidth; i += size_) {
+    at<uint16_t>(layout_.keys)[slot * layout_.key_stride + i] = own[i];
+    at<uint16_t>(layout_.values)[slot * kWidth + i] = own[kWidth + i];
+  }
 }
 
 // A run of eight elements of a key, one chain a head.
@@ -250,7 +247,7 @@ JUNO_GPU auto AttendTeam<kRuns, kHeads>::runs_from(const float* q, const uint16_
 // Of all positions, seen or not. The tree's last steps are a loop, so that its text stays short.
 template <int kRuns, int kHeads>
 JUNO_GPU void AttendTeam<kRuns, kHeads>::score_heads(int first) const {
-  constexpr int kPieces = kRuns == 32 ? 4 : 2;
+  constexpr int kPieces = kRuns == 8 ? 2 : 4;
   const float* const q = own_rows(layout_) + first * kWidth;
   const uint16_t* const key = at<uint16_t>(layout_.keys) + place() * layout_.key_stride;
   OfHeads sum = {}, before = {};
@@ -289,6 +286,11 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::weigh(int chunk, bool first) const {
   const int begin = task_.begin_of(chunk), end = task_.end_of(chunk);
   JUNO_UNROLL_BY(1)
   for (int h = number() / kWarp; h < task_.group; h += size_ / kWarp) {
+    if (a_.capped) {
+      JUNO_UNROLL_BY(1)
+      for (int slot = lane(); slot < kChunk; slot += kWarp)
+        *score_at(h, slot) = tanh(*score_at(h, slot) * a_.before);
+    }
     float w[2];
     int32_t n[2];
     int32_t top = static_cast<int32_t>(0x80000000u);
@@ -297,7 +299,7 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::weigh(int chunk, bool first) const {
       const int slot = i * kWarp + lane();
       const bool seen = slot >= begin && slot < end;
       const float dot = seen ? *score_at(h, slot) : 0.0f;
-      const float t = a_.capped ? tanh(dot * a_.before) * a_.after : dot * a_.after;
+      const float t = dot * a_.after;
       n[i] = rne_int(t);
       w[i] = exp2_poly(t - rne(t));
       if (seen && n[i] > top) top = n[i];
@@ -319,6 +321,7 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::weigh(int chunk, bool first) const {
 // Slots in order.
 template <int kRuns, int kHeads>
 JUNO_GPU void AttendTeam<kRuns, kHeads>::add_values_of(int first_head, int chunk, bool first) const {
+  constexpr int kTogether = 8;
   struct alignas(kColumns * 2) Halves {
     uint16_t x[kColumns];
   };
@@ -326,8 +329,7 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::add_values_of(int first_head, int chunk
   const uint16_t* const values = at<uint16_t>(layout_.values) + column;
   float o[kHeads][kColumns] = {};
   const int end = task_.end_of(chunk);
-  JUNO_UNROLL_BY(8)
-  for (int s = task_.begin_of(chunk); s < end; ++s) {
+  const auto add = [&](int s) {
     const Halves v = *reinterpret_cast<const Halves*>(values + s * kWidth);
     const auto w = *reinterpret_cast<const OfHeads*>(score_at(first_head, s));
     JUNO_UNROLL
@@ -336,7 +338,15 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::add_values_of(int first_head, int chunk
       JUNO_UNROLL
       for (int h = 0; h < kHeads; ++h) o[h][c] = fma(w.x[h], x, o[h][c]);
     }
+  };
+  int s = task_.begin_of(chunk);
+  JUNO_UNROLL_BY(1)
+  for (; s + kTogether <= end; s += kTogether) {
+    JUNO_UNROLL
+    for (int i = 0; i < kTogether; ++i) add(s + i);
   }
+  JUNO_UNROLL_BY(1)
+  for (; s < end; ++s) add(s);
   put_values(first_head, chunk, first, o);
 }
 
@@ -346,20 +356,25 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::put_values(int first_head, int chunk, b
                                                     const float (&o)[kHeads][kColumns]) const {
   const int column = place() * kColumns, dim = a_.places.value_dim;
   const int64_t apart = int64_t{a_.max_chunks} * dim;  // from head to head
-  float* part = a_.parts ? part_of(a_, task_.head(a_, first_head), chunk) + column : nullptr;
-  float* all = at<float>(layout_.o) + first_head * kWidth + column;
-  const MergeStep* step = at<MergeStep>(layout_.steps) + first_head;
+  const int heads = task_.group - first_head;
+  if (column >= dim) return;
+  if (a_.parts) {
+    float* part = part_of(a_, task_.head(a_, first_head), chunk) + column;
+    JUNO_UNROLL
+    for (int h = 0; h < kHeads; ++h, part += apart) {
+      JUNO_UNROLL
+      for (int c = 0; c < kColumns; ++c)
+        if (h < heads && column + c < dim) part[c] = o[h][c];
+    }
+    return;
+  }
   JUNO_UNROLL
   for (int h = 0; h < kHeads; ++h) {
-    if (first_head + h >= task_.group) break;
+    float* const all = at<float>(layout_.o) + (first_head + h) * kWidth + column;
+    const MergeStep by = h < heads && !first ? at<MergeStep>(layout_.steps)[first_head + h] : MergeStep{};
     JUNO_UNROLL
-    for (int c = 0; c < kColumns; ++c) {
-      if (column + c >= dim) break;
-      if (a_.parts) part[c] = o[h][c];
-      else all[c] = first ? o[h][c] : all[c] * step[h].keep + o[h][c] * step[h].take;
-    }
-    part += apart;
-    all += kWidth;
+    for (int c = 0; c < kColumns; ++c)
+      if (h < heads) all[c] = first ? o[h][c] : all[c] * by.keep + o[h][c] * by.take;
   }
 }
 
@@ -368,25 +383,36 @@ JUNO_GPU bool is_left(const AttendArgs& a, int row) {
   return a.places.positions[row] < 0 || (a.skip_runs != 0 && in_run(a.places, row, a.rows));
 }
 
-// Queries to shared memory, and the row's own key and value where this block has its last chunk: a warp a
-// head. Queries are filled up with 0.
+// Queries to shared memory, a warp a head, and where this block has the row's last chunk its own key and
+// value, which the first of the blocks that share them stores. Queries and keys are filled up with 0.
 JUNO_GPU void prepare_task(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout,
                            bool has_last) {
   const PrepareArgs& from = a.prepare;
+  const Places& p = a.places;
+  const bool keeps = task.first_head % (a.heads / p.kv_heads) == 0;
   const int heads = task.group + (task.brings_key && has_last ? 1 : 0), width = layout.width;
   JUNO_UNROLL_BY(1)
   for (int h = warp(); h < heads; h += warps()) {
     const bool is_q = h < task.group;
     float* const y = own_rows(layout) + (is_q ? h : layout.key_row) * width;
     prepare_head_of(from, task.row, is_q ? task.first_head + h : a.heads + task.kv_head, a.heads, y);
+    uint16_t* const key = is_q ? nullptr : cache_row(p, p.keys, p.key_dim, task.row, task.kv_head);
     JUNO_UNROLL_BY(1)
-    for (int i = a.places.key_dim + lane(); i < width; i += kWarp) y[i] = 0;
+    for (int i = lane(); i < width; i += kWarp) {
+      if (i >= p.key_dim) y[i] = 0;
+      if (is_q) continue;
+      own_halves(layout)[i] = float_to_half(y[i]);
+      if (keeps && i < p.key_dim) key[i] = own_halves(layout)[i];
+    }
   }
   if (heads == task.group) return;
-  const int dim = a.places.value_dim;
-  const float* const v = from.v + task.row * from.v_stride + task.kv_head * dim;
+  const float* const v = from.v + task.row * from.v_stride + task.kv_head * p.value_dim;
+  uint16_t* const value = cache_row(p, p.values, p.value_dim, task.row, task.kv_head);
   JUNO_UNROLL_BY(1)
-  for (int i = thread(); i < dim; i += threads()) own_rows(layout)[(layout.key_row + 1) * width + i] = v[i];
+  for (int i = thread(); i < p.value_dim; i += threads()) {
+    own_halves(layout)[width + i] = float_to_half(v[i]);
+    if (keeps) value[i] = own_halves(layout)[width + i];
+  }
 }
 
 // What the teams' chunks come to, a chunk or what a lone team made of all, from the left.

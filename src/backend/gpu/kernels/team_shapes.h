@@ -36,8 +36,9 @@ JUNO_BOTH constexpr int attend_width(const Places& p) {
 struct AttendLayout {
   int width, key_stride;  // elements; keys lie apart so that neighbours are in different banks
   int keys = 0, values, scores, sums, steps, o, team;
-  // Of the block, behind its teams: queries, then key and value of the row, f32 [.., width].
-  int own, key_row, bytes;
+  // Of the block, behind its teams: queries and the key of the row, f32 [.., width], and its key and value as
+  // halves.
+  int own, key_row, halves, bytes;
 
   JUNO_BOTH constexpr AttendLayout(const AttendArgs& a, int teams)
       : width(attend_width(a.places)), key_stride(width + 8) {
@@ -50,7 +51,8 @@ struct AttendLayout {
     team = o + (a.parts ? 0 : a.share * width * 4);
     own = teams * team;
     key_row = tiled;
-    bytes = own + (key_row + 2) * width * 4;
+    halves = own + (key_row + 1) * width * 4;
+    bytes = halves + 2 * width * 2;
   }
 };
 
