@@ -311,6 +311,7 @@ const Model kModels[] = {{"8B Q4_K_M", kQ4, kQ6, 32, 4096, 32, 8, 128, 14336, 12
 struct Cached {
   Places places;
   AttendArgs attend;
+  AttendPlan plan;
   Cached(const Model& m, int rows, int depth) {
     const int chunks = depth / 64 + 1;
     std::vector<int32_t> positions(rows, depth), first(rows), pages(size_t(rows) * chunks);
@@ -325,15 +326,17 @@ struct Cached {
               m.kv_heads,
               m.head_dim,
               m.head_dim};
-    attend.q = floats(size_t(rows) * m.heads * m.head_dim);
+    attend.prepare.q = floats(size_t(rows) * m.heads * m.head_dim);
+    attend.prepare.q_stride = m.heads * m.head_dim;
+    attend.prepare.places = places;
     attend.y = device<float>(size_t(rows) * m.heads * m.head_dim);
     attend.places = places;
     attend.rows = rows;
     attend.heads = m.heads;
     attend.max_chunks = chunks;
     attend.after = 0.1f;
-    const size_t parts = attend_plan(attend, chip).parts;
-    attend.parts = parts ? device<float>(parts) : nullptr;
+    plan = attend_plan(attend, chip);
+    attend.parts = plan.parts ? device<float>(plan.parts) : nullptr;
   }
   void release() {
     for (const void* p : {static_cast<const void*>(places.keys), static_cast<const void*>(places.values)})
@@ -347,7 +350,7 @@ void time_attention() {
     const Model& m = kModels[0];
     Cached c(m, rows, depth);
     const double bytes = double(rows) * (depth + 1) * m.kv_heads * m.head_dim * 4;
-    const double us = time_graph(std::vector<Launch>(16, plan_attend(c.attend, chip)));
+    const double us = time_graph(std::vector<Launch>(16, plan_attend(c.attend, c.plan)));
     const double merge =
         c.attend.parts ? time_graph(std::vector<Launch>(16, plan_attend_merge(c.attend))) : 0;
     std::printf("time  attention     %3d rows at %6d %31.2f us %7.1f GB/s, merge %.2f us\n", rows, depth, us,
@@ -364,7 +367,14 @@ class Token {
   Token(const Model& model, int depth) : m(model), cache(model, 1, depth) {
     for (int i = 0; i < m.layers; ++i) layer(i % 2 ? m.tall : m.format);
     all.push_back(plan(product(weight(m.tall, m.vocab, m.dim), x, logits, true), chip)[0]);
-    all.push_back(plan(ArgmaxArgs{logits, best, nullptr, 1, m.vocab, m.vocab}));
+    all.push_back(plan(TopArgs{.logits = logits,
+                               .first = to_device(std::vector<int32_t>{0, 1}),
+                               .arrived = to_device(std::vector<uint32_t>{0}),
+                               .parts = device<uint64_t>(size_t{top_pieces(m.vocab)} * kMostTop),
+                               .top = best,
+                               .rows = 1,
+                               .columns = m.vocab,
+                               .n = m.vocab}));
   }
   void time(int depth) {
     const double us = time_graph(all) * double(all.size());
@@ -403,7 +413,7 @@ class Token {
   const int q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
   float *x = floats(m.dim), *norm = floats(std::max(m.dim, m.ffn)), *qkv = device<float>(q + 2 * kv);
   float *inner = device<float>(m.ffn), *logits = device<float>(m.vocab), *table = floats(m.head_dim);
-  uint64_t* best = device<uint64_t>(1);
+  Pair32* best = device<Pair32>(kMostTop);
   double bytes = 0;
   std::vector<Weight> weights;
   std::vector<Launch> all;
@@ -415,15 +425,11 @@ void Token::layer(uint32_t tall) {
   a.parts[2] = {weight(tall, kv, m.dim), nullptr, qkv + q + kv, kv};
   a.part_count = 3;
   all.push_back(plan(a, chip)[0]);
-  PrepareArgs before;
-  before.q = qkv, before.k = qkv + q, before.v = qkv + q + kv, before.q_out = qkv;
-  before.table = table;
-  before.rope = {m.head_dim, m.head_dim / 2, 0};
-  before.places = cache.places;
-  before.rows = 1;
-  before.heads = m.heads;
-  all.push_back(plan(before));
-  all.push_back(plan_attend(cache.attend, chip));
+  PrepareArgs& own = cache.attend.prepare;
+  own.q = qkv, own.k = qkv + q, own.v = qkv + q + kv;
+  own.table = table;
+  own.rope = {m.head_dim, m.head_dim / 2, 0};
+  all.push_back(plan_attend(cache.attend, cache.plan));
   if (cache.attend.parts) all.push_back(plan_attend_merge(cache.attend));
   add_product(product(weight(m.format, m.dim, q), cache.attend.y, x, false));
   a = product(weight(m.format, m.ffn, m.dim), x, inner, true);

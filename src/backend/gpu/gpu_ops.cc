@@ -65,6 +65,7 @@ GpuOps::Shape GpuOps::shape_of(const ops::Batch& batch) const {
           .max_chunks = chunks,
           .runs = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows >= kPromptRows; }),
           .alone = std::ranges::any_of(batch.runs, [](const ops::Run& r) { return r.rows == 1; }),
+          .apart = std::ranges::all_of(batch.runs, [](const ops::Run& r) { return r.rows == 1; }),
           .all_wanted = batch.all_wanted,
           .hidden = batch.hidden,
           .vocab = batch.top.empty() ? 0 : batch.vocab};
@@ -181,6 +182,7 @@ void GpuOps::hand_over(const ops::Batch& batch) {
   how_.memory.max_chunks = shape.max_chunks;
   how_.memory.runs = shape.runs;
   how_.memory.alone = shape.alone;
+  how_.memory.apart = shape.apart;
 }
 
 // No program survives that knows the old place.

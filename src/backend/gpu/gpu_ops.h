@@ -59,7 +59,7 @@ class GpuOps final : public ops::Executor {
     const void *tokens = nullptr, *positions = nullptr, *outputs = nullptr;
     int64_t rows = 0, wanted = 0;
     int max_chunks = 0;
-    bool runs = false, alone = false;  // PassMemory
+    bool runs = false, alone = false, apart = false;  // PassMemory
     bool all_wanted = false, hidden = false;
     int64_t vocab = 0;  // logits of a row of which the greatest are wanted; 0: no row's
     friend bool operator==(const Shape&, const Shape&) = default;

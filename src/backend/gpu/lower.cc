@@ -264,30 +264,32 @@ void Lowerer::operator()(const AttentionStep& s) {
                       .kv_heads = narrow(kv_heads),
                       .key_dim = s.how.key_dim,
                       .value_dim = s.how.value_dim};
-  PrepareArgs before{.k = s.k.f32(),
-                     .v = s.v.f32(),
-                     .k_stride = s.k.cols(),
-                     .v_stride = s.v.cols(),
-                     .q_norm = norm_weights(s.q_norm),
-                     .k_norm = norm_weights(s.k_norm),
-                     .rope = s.rope,
-                     .places = places,
-                     .rows = narrow(s.k.rows())};
   const int32_t heads = narrow(s.q.cols() / s.how.key_dim);
+  PrepareArgs prepare{.q = s.q.f32(),
+                      .k = s.k.f32(),
+                      .v = s.v.f32(),
+                      .q_stride = s.q.cols(),
+                      .k_stride = s.k.cols(),
+                      .v_stride = s.v.cols(),
+                      .q_norm = norm_weights(s.q_norm),
+                      .k_norm = norm_weights(s.k_norm),
+                      .rope = s.rope,
+                      .places = places,
+                      .rows = narrow(s.k.rows())};
   if (s.table) {
-    before.q = s.q.f32();
-    before.q_stride = s.q.cols();
-    before.q_out = s.q_out.f32();
-    before.heads = heads;
-    before.table = s.table.f32();
+    prepare.q_out = s.q_out.f32();
+    prepare.heads = heads;
+    prepare.table = s.table.f32();
   }
-  add(plan(before));
-
+  if (!how_.memory.apart) {
+    add(plan(prepare));
+    prepare = {.q = s.table ? s.q_out.f32() : s.q.f32(), .q_stride = s.q.cols(), .places = places};
+  }
   const ops::ScoreScale scale = ops::score_scale(s.how);
-  AttendArgs a{.q = s.table ? s.q_out.f32() : s.q.f32(),
+  AttendArgs a{.prepare = prepare,
                .y = s.y.f32(),
                .places = places,
-               .rows = before.rows,
+               .rows = narrow(s.k.rows()),
                .heads = heads,
                .max_chunks = how_.memory.max_chunks,
                .window = s.how.window,
@@ -298,14 +300,14 @@ void Lowerer::operator()(const AttentionStep& s) {
     if (!how_.memory.alone) return;
     a.skip_runs = 1;
   }
-  const size_t parts = attend_plan(a, how_.chip).parts;
-  if (parts > 0) a.parts = take<float>(parts);
-  add(plan_attend(a, how_.chip));
-  if (parts > 0) add(plan_attend_merge(a));
+  const AttendPlan plan_of = attend_plan(a, how_.chip);
+  if (plan_of.parts > 0) a.parts = take<float>(plan_of.parts);
+  add(plan_attend(a, plan_of));
+  if (plan_of.parts > 0) add(plan_attend_merge(a));
 }
 
 bool Lowerer::prompt_attention(const AttendArgs& a) {
-  const PromptArgs prompt{.q = a.q,
+  const PromptArgs prompt{.q = a.prepare.q,
                           .y = a.y,
                           .places = a.places,
                           .rows = a.rows,

@@ -14,6 +14,7 @@ struct PassMemory {
   int max_chunks = 1;              // of 64 positions, of the longest sequence these launches serve
   bool runs = false;               // some rows follow each other in one sequence, enough for attend_prompt
   bool alone = true;               // some rows do not
+  bool apart = false;              // no row sees another one's key
   uint32_t* counters = nullptr;    // kCounters of plan_prompt.h, 0 before and after a launch
   std::byte* workspace = nullptr;  // what launches pass among themselves: Lowered::workspace bytes
 };

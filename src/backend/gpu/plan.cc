@@ -60,10 +60,10 @@ Launch plan(const RopeArgs& a) {
   return launch(Kernel::rope, {blocks_for(elements, 256)}, 256, 0, a);
 }
 Launch plan(const PrepareArgs& a) {
-  const auto heads = static_cast<uint32_t>(a.heads + 2 * a.places.kv_heads);
-  const int widest = std::max(a.places.key_dim, a.places.value_dim);
-  return launch(Kernel::prepare, {heads, static_cast<uint32_t>(a.rows)}, row_threads(widest),
-                kSumsBytes + a.places.key_dim * 4, a);
+  constexpr int kWarps = 4;
+  const auto blocks = static_cast<uint32_t>(ceil_div(a.heads + 2 * a.places.kv_heads, kWarps));
+  return launch(Kernel::prepare, {blocks, static_cast<uint32_t>(a.rows)}, kWarps * 32,
+                int64_t{kWarps} * a.places.key_dim * 4, a);
 }
 Launch plan(const ElementArgs& a) { return launch(Kernel::elementwise, {blocks_for(a.n, 256)}, 256, 0, a); }
 Launch plan(const RowsArgs& a) {
@@ -213,36 +213,51 @@ std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
 // Attention.
 
 AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
-  constexpr int kFewChunks = 4;  // so many a block does at once
-  const int64_t tasks = int64_t{a.rows} * a.places.kv_heads, room = chip.multiprocessors;
+  constexpr int kFewChunks = 4;                      // that one block does at once
+  constexpr int kFewTeams = 4;                       // of one head each, on a multiprocessor
+  constexpr int kMostTiles = 2;                      // of heads, that a team has at a time
+  constexpr int64_t kMostParts = int64_t{80} << 20;  // a third of a GB
+  const int64_t tasks = int64_t{a.rows} * a.places.kv_heads, room = chip.shared_per_block;
+  const int group = a.heads / a.places.kv_heads;
   AttendPlan p;
-  const bool few = a.max_chunks <= kFewChunks, alone = a.max_chunks * tasks <= 4 * room;  // a team a chunk
-  p.teams = tasks >= room ? 2 : few ? kFewChunks : alone ? 1 : 2;
-  p.teams = std::min(p.teams, a.max_chunks);
-  while (p.teams > 1 && AttendLayout(a.places, a.heads, p.teams).bytes > int64_t{chip.shared_per_block})
-    --p.teams;
-  if (!few && tasks < room) {
-    p.blocks =
-        static_cast<int>(std::min(ceil_div(4 / p.teams * room, tasks), ceil_div(a.max_chunks, p.teams)));
-    p.parts = static_cast<size_t>(a.rows) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.max_chunks) *
-              static_cast<size_t>(a.places.value_dim + 2);
+  const bool apart = a.max_chunks * tasks * group <= kFewTeams * chip.multiprocessors;
+  p.share = apart ? 1 : group;
+  AttendArgs shared = a;
+  shared.share = p.share;
+  const bool few = a.max_chunks <= kFewChunks && AttendLayout(shared, a.max_chunks).bytes <= room;
+  float somewhere = 0;
+  shared.parts = &somewhere;
+  // Teams that have room on the device at once.
+  const int64_t at_once = chip.multiprocessors * std::max<int64_t>(room / AttendLayout(shared, 1).bytes, 1);
+  const bool many = 2 * tasks >= at_once;
+  const int64_t parts = int64_t{a.rows} * a.heads * a.max_chunks * (a.places.value_dim + 2);
+  if (!many && few) {
+    p.teams = a.max_chunks;
+  } else if (!many && parts <= kMostParts) {
+    p.blocks = static_cast<int>(std::min<int64_t>(ceil_div(at_once, tasks), a.max_chunks));
+    p.parts = static_cast<size_t>(parts);
   }
+  p.tile = p.share <= 2 ? p.share : 4;
+  p.team = kChunk * static_cast<int>(std::min<int64_t>(ceil_div(p.share, p.tile), kMostTiles));
   return p;
 }
 
-Launch plan_attend(const AttendArgs& a, const Chip& chip) {
-  const AttendPlan p = attend_plan(a, chip);
+Launch plan_attend(AttendArgs a, const AttendPlan& p) {
+  a.share = p.share;
+  a.team = p.team;
+  a.tile = p.tile;
   return launch(Kernel::attend,
-                {static_cast<uint32_t>(p.blocks), static_cast<uint32_t>(a.places.kv_heads),
+                {static_cast<uint32_t>(p.blocks), static_cast<uint32_t>(a.heads / p.share),
                  static_cast<uint32_t>(a.rows)},
-                static_cast<uint32_t>(p.teams * kTeam), AttendLayout(a.places, a.heads, p.teams).bytes, a);
+                static_cast<uint32_t>(p.teams * p.team), AttendLayout(a, p.teams).bytes, a);
 }
 
 Launch plan_attend_merge(const AttendArgs& a) {
+  const MergeShape shape(a);
   return launch(Kernel::attend_merge,
-                {static_cast<uint32_t>(ceil_div(a.places.value_dim, 32)), static_cast<uint32_t>(a.heads),
-                 static_cast<uint32_t>(a.rows)},
-                kMergeSpan, kMergeShared, a);
+                {static_cast<uint32_t>(ceil_div(a.places.value_dim, shape.columns())),
+                 static_cast<uint32_t>(a.heads), static_cast<uint32_t>(a.rows)},
+                static_cast<uint32_t>(std::max(shape.span, 256)), shape.bytes, a);
 }
 
 }  // namespace juno::gpu

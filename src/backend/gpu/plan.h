@@ -32,15 +32,15 @@ int64_t matvec_shared(int rows, int k, int block);                // bytes of a 
 std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip);  // one, where one kernel serves all parts
 bool can_gate(const MatvecArgs& a);  // Epilogue::kGated: one kernel serves the formats of parts 0 and 1
 
-// Attention of decoding rows: how many blocks share the chunks of a row and a head of the cache, and teams
-// (kernels/team_shapes.h) a block has. With more than one block the launch needs AttendArgs::parts, so
-// many floats, and attend_merge after it; else parts stays null.
+// Attention of decoding rows: how many blocks share the chunks of a row, how many teams a block has, and
+// AttendArgs::share, team and tile. With `parts` the launch needs AttendArgs::parts, so many floats, and
+// attend_merge after it; else there is one block, with one team or as many as chunks.
 struct AttendPlan {
-  int blocks = 1, teams = 1;
+  int blocks = 1, teams = 1, share = 1, team = 64, tile = 1;
   size_t parts = 0;
 };
 AttendPlan attend_plan(const AttendArgs& a, const Chip& chip);
-Launch plan_attend(const AttendArgs& a, const Chip& chip);
+Launch plan_attend(AttendArgs a, const AttendPlan& how);
 Launch plan_attend_merge(const AttendArgs& a);  // only with parts
 
 }  // namespace juno::gpu

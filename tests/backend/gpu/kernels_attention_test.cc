@@ -70,6 +70,27 @@ struct Decoding {
     for (int64_t i = 0; i < pages_of.shape.size(); ++i)
       static_cast<uint16_t*>(pages_of.data)[i] = f32_to_f16(memory.random().between(-2, 2));
   }
+  // What lies where each row's own key and value belong.
+  void spoil_own() {
+    for (const Tensor& of : {cache.layer().keys, cache.layer().values}) {
+      const int64_t dim = of.data == cache.layer().keys.data ? c.key_dim : c.value_dim;
+      for (size_t row = 0; row < positions.size(); ++row)
+        for (int h = 0; h < c.kv_heads && positions[row] >= 0; ++h) {
+          const int64_t page = all_pages[first_page[row] + positions[row] / 64];
+          auto* const at =
+              static_cast<uint16_t*>(of.data) + ((page * c.kv_heads + h) * 64 + positions[row] % 64) * dim;
+          std::fill_n(at, dim, uint16_t{0x7e00});  // not a number
+        }
+    }
+  }
+  Bits stored() const {
+    Bits all;
+    for (const Tensor& of : {cache.layer().keys, cache.layer().values}) {
+      const auto* const from = static_cast<const uint16_t*>(of.data);
+      all.insert(all.end(), from, from + of.shape.size());
+    }
+    return all;
+  }
   ops::Attention how() const {
     return {c.key_dim, c.value_dim, 1 / std::sqrt(double(c.key_dim)), c.softcap, c.window};
   }
@@ -85,8 +106,10 @@ struct Decoding {
   }
 };
 
-// teams: of a block, which has all chunks unless they are shared out.
-Bits on_gpu(Decoding& d, bool shared_out, int teams) {
+// Who prepares q, k and v: a launch of its own, or attention itself.
+enum class Prepared { kBefore, kInside };
+
+Bits on_gpu(Decoding& d, AttendPlan how, Prepared prepared) {
   const Case& c = d.c;
   const auto n = static_cast<int32_t>(d.lengths.size());
   const Tensor y = test::zeros(d.memory, n, c.heads * c.value_dim),
@@ -99,59 +122,99 @@ Bits on_gpu(Decoding& d, bool shared_out, int teams) {
                       c.kv_heads,
                       c.key_dim,
                       c.value_dim};
-  PrepareArgs before{.q = d.q.f32(),
-                     .k = d.k.f32(),
-                     .v = d.v.f32(),
-                     .q_stride = d.q.cols(),
-                     .k_stride = d.k.cols(),
-                     .v_stride = d.v.cols(),
-                     .q_out = turned.f32()};
-  if (c.norms) before.q_norm = test::norm_weights(d.q_norm), before.k_norm = test::norm_weights(d.k_norm);
-  if (c.rope) before.table = d.table.f32();
-  before.rope = {c.key_dim, c.key_dim / 2, 0};
-  before.places = places;
-  before.rows = n;
-  before.heads = c.heads;
+  PrepareArgs prepare{.q = d.q.f32(),
+                      .k = d.k.f32(),
+                      .v = d.v.f32(),
+                      .q_stride = d.q.cols(),
+                      .k_stride = d.k.cols(),
+                      .v_stride = d.v.cols(),
+                      .q_out = turned.f32()};
+  if (c.norms) prepare.q_norm = test::norm_weights(d.q_norm), prepare.k_norm = test::norm_weights(d.k_norm);
+  if (c.rope) prepare.table = d.table.f32();
+  prepare.rope = {c.key_dim, c.key_dim / 2, 0};
+  prepare.places = places;
+  prepare.rows = n;
+  prepare.heads = c.heads;
+  std::vector<Launch> launches;
+  if (prepared == Prepared::kBefore) {
+    launches.push_back(plan(prepare));
+    prepare = {.q = turned.f32(), .q_stride = turned.cols(), .places = places};
+  }
   const ops::ScoreScale scale = ops::score_scale(d.how());
-  AttendArgs a{.q = turned.f32(),
-               .y = y.f32(),
-               .places = places,
-               .rows = n,
-               .heads = c.heads,
-               .max_chunks = shared_out || teams == 2 ? 20 : teams};
+  AttendArgs a{
+      .prepare = prepare, .y = y.f32(), .places = places, .rows = n, .heads = c.heads, .max_chunks = 20};
   a.window = c.window;
   a.capped = scale.capped;
   a.before = scale.before;
   a.after = scale.after;
-  Chip chip;
-  if (teams == 2) chip.multiprocessors = shared_out ? 8 * c.kv_heads : 1;
-  const AttendPlan how = attend_plan(a, chip);
-  EXPECT_EQ(how.blocks > 1, shared_out);
-  EXPECT_EQ(how.teams, c.key_dim > 128 ? std::min(teams, 2) : teams);  // there is no room for more
-  std::vector<float> parts(how.parts);
-  if (!shared_out) return test::run_both_ways({plan(before), plan_attend(a, chip)}, y);
-  a.parts = parts.data();
-  return test::run_both_ways({plan(before), plan_attend(a, chip), plan_attend_merge(a)}, y);
+  std::vector<float> parts(static_cast<size_t>(n) * c.heads * a.max_chunks * (c.value_dim + 2));
+  if (how.parts > 0) a.parts = parts.data();
+  launches.push_back(plan_attend(a, how));
+  if (how.parts > 0) launches.push_back(plan_attend_merge(a));
+  d.spoil_own();
+  return test::run_both_ways(launches, y);
+}
+
+// All chunks in one block, by one team or by as many as chunks, or in parts.
+// Of a head or of all that share one of the cache; in parts from two blocks on.
+std::vector<AttendPlan> plans(int group) {
+  return {{.teams = 1, .share = group, .team = 64, .tile = 4},
+          {.teams = 1, .share = group, .team = 128, .tile = 1},
+          {.teams = 5, .share = group, .team = 64, .tile = 2},
+          {.teams = 5, .share = 1, .team = 64, .tile = 1},
+          {.blocks = 2, .teams = 1, .share = group, .team = 64, .tile = 4, .parts = 1},
+          {.blocks = 4, .teams = 1, .share = 1, .team = 64, .tile = 1, .parts = 1},
+          {.blocks = 3, .teams = 2, .share = group, .team = 192, .tile = 1, .parts = 1}};
 }
 
 TEST(GpuAttention, OfDecodingRowsEqualsTheReference) {
   for (const Case& c : kCases) {
     Decoding d(c, {0, 63, 64, 5, 191, 300, 130});
-    const Bits want = d.want();
-    for (const int teams : {1, 2, 4})
-      EXPECT_EQ(on_gpu(d, false, teams), want) << c.heads << " heads of " << c.key_dim << ", teams " << teams;
-    for (const int teams : {1, 2})
-      EXPECT_EQ(on_gpu(d, true, teams), want)
-          << c.heads << " heads of " << c.key_dim << " in parts, " << teams;
+    const Bits want = d.want(), stored = d.stored();
+    for (const auto prepared : {Prepared::kBefore, Prepared::kInside}) {
+      for (const AttendPlan& how : plans(c.heads / c.kv_heads)) {
+        SCOPED_TRACE(fmt::format("{} heads of {}, prepared {}, {} blocks, {} heads, {} teams of {}, tile {}",
+                                 c.heads, c.key_dim, prepared == Prepared::kInside ? "inside" : "before",
+                                 how.blocks, how.share, how.teams, how.team, how.tile));
+        EXPECT_EQ(on_gpu(d, how, prepared), want);
+        EXPECT_EQ(d.stored(), stored);
+      }
+    }
+  }
+}
+
+TEST(GpuAttention, IsPlannedForAnyBatchWithinWhatABlockMayTake) {
+  for (const uint32_t shared : {227u << 10, 99u << 10}) {
+    const Chip chip{.shared_per_block = shared};
+    for (const Case& c : kCases) {
+      for (const int rows : {1, 7, 40, 300}) {
+        for (const int chunks : {1, 2, 4, 8, 64, 512, 1 << 14}) {
+          AttendArgs a{.rows = rows, .heads = c.heads, .max_chunks = chunks};
+          a.places = {.kv_heads = c.kv_heads, .key_dim = c.key_dim, .value_dim = c.value_dim};
+          const AttendPlan how = attend_plan(a, chip);
+          float part = 0;
+          if (how.parts > 0) a.parts = &part;
+          const Launch l = plan_attend(a, how);
+          EXPECT_LE(l.shared, shared);
+          EXPECT_LE(l.threads, 512u);
+          EXPECT_LE(how.parts, size_t{400} << 18);
+          EXPECT_EQ(c.heads % how.share, 0);
+          EXPECT_TRUE(how.parts > 0 || (how.blocks == 1 && (how.teams == 1 || how.teams >= chunks)));
+          EXPECT_LE(plan_attend_merge(a).shared, shared);
+        }
+      }
+    }
   }
 }
 
 TEST(GpuAttention, LeavesRowsThatAreNotThereAlone) {
   Decoding d(kCases[0], {70, 3});
   d.positions[1] = -1;
-  const Bits got = on_gpu(d, false, 2);
-  EXPECT_NE(got.front(), 0x7f7f7f7fu);
-  EXPECT_EQ(got.back(), 0x7f7f7f7fu);
+  for (const auto prepared : {Prepared::kBefore, Prepared::kInside}) {
+    const Bits got = on_gpu(d, {.teams = 2}, prepared);
+    EXPECT_NE(got.front(), 0x7f7f7f7fu);
+    EXPECT_EQ(got.back(), 0x7f7f7f7fu);
+  }
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ inline constexpr Status kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNoBina
 // CUdevice_attribute
 inline constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kSharedOptin = 97;
 // CUfunction_attribute
-inline constexpr int kMaxDynamicShared = 8;
+inline constexpr int kMaxDynamicShared = 8, kSharedCarveout = 9;
 // CUstream_flags, CUstreamCaptureMode
 inline constexpr unsigned kNonBlocking = 1;
 inline constexpr int kCaptureThreadLocal = 1;

@@ -45,9 +45,20 @@ JUNO_GPU T* shared(size_t offset = 0) {
 }
 JUNO_GPU void barrier() { __syncthreads(); }
 JUNO_GPU void warp_barrier() { __syncwarp(); }
-// All `count` threads of team `team`, neighbours, whole warps; teams are less than 15.
+// All `count` threads of team `team`, neighbours, whole warps; there are up to six. Numbers of barriers are
+// written out: a kernel that works them out has all sixteen, and a multiprocessor has room for four of its
+// blocks.
 JUNO_GPU void team_barrier(int team, int count) {
-  asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(count) : "memory");
+  asm volatile(
+      "{ .reg .pred p;\n"
+      "setp.eq.s32 p, %0, 0;\n @p bar.sync 1, %1;\n"
+      "setp.eq.s32 p, %0, 1;\n @p bar.sync 2, %1;\n"
+      "setp.eq.s32 p, %0, 2;\n @p bar.sync 3, %1;\n"
+      "setp.eq.s32 p, %0, 3;\n @p bar.sync 4, %1;\n"
+      "setp.eq.s32 p, %0, 4;\n @p bar.sync 5, %1;\n"
+      "setp.eq.s32 p, %0, 5;\n @p bar.sync 6, %1;\n }" ::"r"(team),
+      "r"(count)
+      : "memory");
 }
 template <class T>
 JUNO_GPU T shuffle(T value, int from_lane) {

@@ -207,6 +207,10 @@ void CudaRuntime::find_kernels() {
       if (status == kSuccess) break;
     }
     check(status, fmt::format("looking for the kernel {}", name));
+    // All share a multiprocessor's memory out alike, as much of it as may be to what threads share: between
+    // kernels that do not it has to run empty, which costs a launch several microseconds.
+    constexpr int kAll = 100;
+    check(driver_.cuFuncSetAttribute(kernel.function, kSharedCarveout, kAll), "asking for shared memory");
     kernels_.push_back(kernel);
   }
 }

@@ -96,7 +96,7 @@ struct Places {
 };
 
 // Before attention: the norm of each head of q and k where there is one, rope where there is one, and k and v
-// stored. q_out may be q; k is left as it is. Also good for the store alone (q null, heads 0, no rope).
+// stored. q_out is not q; k is left as it is. Also good for the store alone (q null, heads 0, no rope).
 struct PrepareArgs {
   const float *q = nullptr, *k = nullptr, *v = nullptr;  // [rows, heads * key_dim] …
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;      // between rows
@@ -109,10 +109,13 @@ struct PrepareArgs {
 };
 
 // Attention of rows that each stand alone (decoding). With `parts` null one block does all chunks of a row
-// and a head of the cache; else chunks are shared out, and attend_merge adds them up.
+// and a head of the cache, with one team or with one for each chunk; else chunks are shared out, and
+// attend_merge adds them up.
 struct AttendArgs {
-  const float* q = nullptr;  // [rows, heads * key_dim], dense
-  float* y = nullptr;        // [rows, heads * value_dim]
+  // q and what it goes through on the way. With k: each row is a sequence of its own, whose last key and
+  // value are these; they are prepared here too, and stored.
+  PrepareArgs prepare;
+  float* y = nullptr;  // [rows, heads * value_dim]
   Places places;
   float* parts = nullptr;  // o [rows, heads, max_chunks, value_dim], then l and n [rows, heads, max_chunks]
   int32_t rows = 0, heads = 0, max_chunks = 0;
@@ -120,6 +123,9 @@ struct AttendArgs {
   int32_t capped = 0;
   float before = 0, after = 0;  // ops::ScoreScale
   int32_t skip_runs = 0;        // leave rows alone that attend_prompt serves
+  // Set by plan_attend: query heads of a block, threads that have a chunk together, heads of a thread at a
+  // time.
+  int32_t share = 1, team = 64, tile = 1;
 };
 
 enum class Elementwise : int32_t { kAdd, kScale, kSoftcap, kGated, kCopy };

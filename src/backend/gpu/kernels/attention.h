@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of rows that stand alone (docs/numerics.md §6), at the pace of the memory: a team of four warps
-// has a chunk of one head of the cache and all query heads that share it, and asks for the next one while it
-// adds up. A block merges its teams' chunks from the left where it has them all, else attend_merge does.
+// Attention of rows that stand alone (docs/numerics.md §6): a team of threads has a chunk of one head of the
+// cache and all query heads that share it, and asks for the next one while it adds up. What has to be done to
+// q, k and v before is done here too where no other row wants to see it.
 #pragma once
+#include "backend/gpu/kernels/head.h"
 #include "backend/gpu/kernels/runs.h"
 #include "backend/gpu/kernels/spot.h"
 #include "backend/gpu/kernels/team_shapes.h"
@@ -32,19 +33,24 @@ JUNO_GPU MergeStep merge_step(int32_t all, int32_t next) {
   return {power(apart(all, n)), power(apart(next, n)), n};
 }
 
-// A row, one head of the cache, and the query heads that share it.
+// A row, one head of the cache, and query heads that share it.
 struct AttendTask {
-  int row, kv_head, group;
+  int row, first_head, kv_head, group;
   int position, first;  // positions that it sees: [first, position]
   int chunk_begin, chunk_end;
+  bool brings_key;  // its last key and value are not in the cache yet
   const int32_t* pages;
 
-  JUNO_GPU AttendTask(const AttendArgs& a, int row_, int kv_head_)
-      : row(row_), kv_head(kv_head_), group(a.heads / a.places.kv_heads) {
+  JUNO_GPU AttendTask(const AttendArgs& a, int row_, int first_head_)
+      : row(row_),
+        first_head(first_head_),
+        kv_head(first_head_ / (a.heads / a.places.kv_heads)),
+        group(a.share) {
     position = a.places.positions[row];
     first = a.window != 0 && position - a.window + 1 > 0 ? position - a.window + 1 : 0;
     chunk_begin = first / 64;
     chunk_end = position / 64 + 1;
+    brings_key = a.prepare.k != nullptr;
     pages = a.places.pages + a.places.first_page[row];
   }
   // Of a chunk's keys or values, whether it is there or not.
@@ -54,8 +60,13 @@ struct AttendTask {
   JUNO_GPU int end_of(int chunk) const {
     return position - chunk * 64 + 1 < 64 ? position - chunk * 64 + 1 : 64;
   }
+  JUNO_GPU bool is_last(int chunk) const { return chunk == chunk_end - 1; }
+  // As end_of, of those that are in the cache.
+  JUNO_GPU int stored_end_of(int chunk) const {
+    return end_of(chunk) - (brings_key && is_last(chunk) ? 1 : 0);
+  }
   JUNO_GPU int64_t head(const AttendArgs& a, int h) const {
-    return static_cast<int64_t>(row) * a.heads + kv_head * group + h;
+    return static_cast<int64_t>(row) * a.heads + first_head + h;
   }
 };
 
@@ -68,169 +79,218 @@ JUNO_GPU ChunkSums* sums_of(const AttendArgs& a, int64_t head, int chunk) {
   return reinterpret_cast<ChunkSums*>(part_of(a, heads, 0)) + head * a.max_chunks + chunk;
 }
 
-// Four warps and their part of the shared memory. kEven: heads are multiples of 8, as they are in every model
-// that is used; others go the same way in smaller steps.
-template <bool kEven>
+// The row's queries in f32; its own key and, behind it, value as halves.
+JUNO_GPU float* own_rows(const AttendLayout& layout) {
+  return shared<float>(static_cast<size_t>(layout.own));
+}
+JUNO_GPU uint16_t* own_halves(const AttendLayout& layout) {
+  return shared<uint16_t>(static_cast<size_t>(layout.halves));
+}
+
+// Threads that have a chunk together, and their part of the shared memory. A thread has a position of the
+// chunk while dot products are found, and kColumns columns while values are added up; both of kHeads query
+// heads.
+template <int kRuns, int kHeads>
 class AttendTeam {
  public:
+  static constexpr int kWidth = kRuns * 8, kColumns = kWidth / kChunk;
+
   JUNO_GPU AttendTeam(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout)
       : a_(a),
         task_(task),
         layout_(layout),
-        team_(thread() / kTeam),
+        size_(a.team),
+        team_(thread() / size_),
         memory_(shared<unsigned char>() + team_ * layout.team) {}
 
-  JUNO_GPU void meet() const { team_barrier(team_, kTeam); }
+  JUNO_GPU int team() const { return team_; }
+  JUNO_GPU void meet() const { team_barrier(team_, size_); }
   JUNO_GPU void fetch_keys(int chunk, int64_t page) const {
-    fetch(a_.places.keys + slots_before(page) * a_.places.key_dim, a_.places.key_dim, chunk, layout_.keys);
+    fetch(a_.places.keys + slots_before(page) * a_.places.key_dim, a_.places.key_dim, chunk,
+          at<uint16_t>(layout_.keys), layout_.key_stride);
   }
   JUNO_GPU void fetch_values(int chunk, int64_t page) const {
     fetch(a_.places.values + slots_before(page) * a_.places.value_dim, a_.places.value_dim, chunk,
-          layout_.values);
+          at<uint16_t>(layout_.values), kWidth);
   }
-  JUNO_GPU void load_queries(int first);
-  // q·k of the heads [first, first + kHeadTile), whose queries are loaded.
-  JUNO_GPU void score(int chunk, int first) const;
+  // Keys are filled up with 0.
+  JUNO_GPU void fill_up_keys() const;
+  // The row's own key and value to its last chunk.
+  JUNO_GPU void add_own() const;
+  JUNO_GPU void score() const {
+    each_heads([&](int first) { score_heads(first); });
+  }
   // Scores become weights, in place, a warp a head.
-  JUNO_GPU void weigh(int chunk) const;
-  // The weighted values, to the memory of the team or to the parts.
-  JUNO_GPU void add_values(int chunk) const;
+  JUNO_GPU void weigh(int chunk, bool first) const;
+  // The weighted values, to the parts or to what the team has so far; the first chunk begins.
+  JUNO_GPU void add_values(int chunk, bool first) const {
+    each_heads([&](int h) { add_values_of(h, chunk, first); });
+  }
 
  private:
+  struct alignas(kHeads * 4) OfHeads {
+    float x[kHeads];
+  };
   template <class T>
   JUNO_GPU T* at(int offset) const {
     return reinterpret_cast<T*>(memory_ + offset);
   }
-  JUNO_GPU int number() const { return thread() % kTeam; }  // in the team
+  JUNO_GPU int number() const { return thread() % size_; }  // in the team
+  JUNO_GPU int place() const { return thread() % kChunk; }
+  // each(first) of the heads that this thread has, kHeads at a time; there may be fewer.
+  template <class Each>
+  JUNO_GPU void each_heads(Each&& each) const {
+    JUNO_UNROLL_BY(1)
+    for (int h = number() / kChunk * kHeads; h < task_.group; h += size_ / kChunk * kHeads) each(h);
+  }
   JUNO_GPU float* score_at(int head, int slot) const {
-    return at<float>(layout_.scores) + (head / kHeadTile * 64 + slot) * kHeadTile + head % kHeadTile;
+    return at<float>(layout_.scores) + (head / kHeads * kChunk + slot) * kHeads + head % kHeads;
   }
   JUNO_GPU int64_t slots_before(int64_t page) const {
-    return (page * a_.places.kv_heads + task_.kv_head) * 64;
+    return (page * a_.places.kv_heads + task_.kv_head) * kChunk;
   }
-  JUNO_GPU void fetch(const uint16_t* from, int dim, int chunk, int offset) const;
-  JUNO_GPU void load_run(int slot, int from, float (&k)[8]) const;
-  template <int kLanes>
-  JUNO_GPU void score_by(int chunk, int first) const;
-  template <int kHeads, bool kWhole>
-  JUNO_GPU void add_slots(int h, int d, int begin, int end, float (&o)[kHeads][2]) const;
-  template <int kHeads>
-  JUNO_GPU void add_values_of(int chunk) const;
+  JUNO_GPU void fetch(const uint16_t* from, int dim, int chunk, uint16_t* to, int stride) const;
+  JUNO_GPU OfHeads run(const float* q, const uint16_t* key) const;
+  template <int kStep>
+  JUNO_GPU OfHeads runs_from(const float* q, const uint16_t* key, int first) const;
+  JUNO_GPU void score_heads(int first) const;
+  JUNO_GPU void add_values_of(int first_head, int chunk, bool first) const;
+  JUNO_GPU void put_values(int first_head, int chunk, bool first, const float (&o)[kHeads][kColumns]) const;
+  JUNO_GPU void take_sums(int h, int chunk, const ChunkSums& next, bool first) const;
 
   const AttendArgs& a_;
   const AttendTask& task_;
   const AttendLayout& layout_;
-  const int team_;
+  const int size_, team_;
   unsigned char* const memory_;
-  float q_[kHeadTile][8];  // this lane's run
 };
 
-// Slots that are seen; a commit each, with nothing where there is no chunk.
-template <bool kEven>
-JUNO_GPU void AttendTeam<kEven>::fetch(const uint16_t* from, int dim, int chunk, int offset) const {
+// Slots that are stored; a commit each, with nothing where there is no chunk. All of a page may be read but
+// what is written meanwhile.
+template <int kRuns, int kHeads>
+JUNO_GPU void AttendTeam<kRuns, kHeads>::fetch(const uint16_t* from, int dim, int chunk, uint16_t* to,
+                                               int stride) const {
   if (chunk < task_.chunk_end) {
-    auto* const to = at<uint16_t>(offset);
-    const int begin = task_.begin_of(chunk) * dim, end = task_.end_of(chunk) * dim;
-    if (kEven) {
-      JUNO_UNROLL_BY(8)
-      for (int i = begin + number() * 8; i < end; i += kTeam * 8) copy_async16(to + i, from + i);
+    const int end = task_.is_last(chunk) ? task_.stored_end_of(chunk) : kChunk;
+    const int piece = lane() % kRuns * 8, step = size_ / kRuns, first = number() / kRuns;
+    if (piece < dim && dim % 8 == 0) {
+      JUNO_UNROLL_BY(4)
+      for (int s = first; s < end; s += step) copy_async16(to + s * stride + piece, from + s * dim + piece);
     } else {
-      for (int i = begin + number(); i < end; i += kTeam) to[i] = from[i];
+      JUNO_UNROLL_BY(1)
+      for (int s = first; s < end; s += step) {
+        JUNO_UNROLL_BY(1)
+        for (int i = piece; i < piece + 8 && i < dim; ++i) to[s * stride + i] = from[s * dim + i];
+      }
     }
   }
   copies_commit();
 }
 
-template <bool kEven>
-JUNO_GPU void AttendTeam<kEven>::load_queries(int first) {
-  const int dim = a_.places.key_dim;
-  const int lanes = dim > 128 ? 32 : dim > 64 ? 16 : dim > 32 ? 8 : 4, from = lane() % lanes * 8;
-  JUNO_UNROLL
-  for (int h = 0; h < kHeadTile; ++h) {
-    const float* const q = a_.q + task_.head(a_, first + h) * dim;
-    JUNO_UNROLL
-    for (int i = 0; i < 8; ++i) q_[h][i] = first + h < task_.group && from + i < dim ? q[from + i] : 0.0f;
-  }
-}
-
-template <bool kEven>
-JUNO_GPU void AttendTeam<kEven>::load_run(int slot, int from, float (&k)[8]) const {
-  const int dim = a_.places.key_dim;
-  const uint16_t* const key = at<uint16_t>(layout_.keys) + slot * dim + from;
-  if (kEven) {
-    Quad32 x = {};
-    if (from < dim) x = *reinterpret_cast<const Quad32*>(key);
-    JUNO_UNROLL
-    for (int i = 0; i < 8; ++i) k[i] = half_to_float(static_cast<uint16_t>(x.x[i / 2] >> (i % 2 * 16)));
-  } else {
-    JUNO_UNROLL
-    for (int i = 0; i < 8; ++i) k[i] = from + i < dim ? half_to_float(key[i]) : 0.0f;
-  }
-}
-
-// A run of eight elements a lane, kLanes of them a key. While the tree adds lanes up, each step halves the
-// dots that a lane goes on with.
-template <bool kEven>
-template <int kLanes>
-JUNO_GPU void AttendTeam<kEven>::score_by(int chunk, int first) const {
-  constexpr int kSets = 4, kKeys = kWarp / kLanes, kDots = kSets * kHeadTile;
-  constexpr bool kAll = kSets * kTeam / kLanes > 64;  // more slots than there are
-  const int begin = task_.begin_of(chunk), end = task_.end_of(chunk), part = lane() % kLanes;
+template <int kRuns, int kHeads>
+JUNO_GPU void AttendTeam<kRuns, kHeads>::fill_up_keys() const {
+  const int dim = a_.places.key_dim, rest = kWidth - dim;
   JUNO_UNROLL_BY(1)
-  for (int base = 0; base < end; base += kSets * kTeam / kLanes) {
-    if (base + kSets * kTeam / kLanes <= begin) continue;
-    const int mine = base + number() / kWarp * kKeys + lane() / kLanes;
-    float dots[kDots] = {};
-    JUNO_UNROLL
-    for (int set = 0; set < kSets; ++set) {
-      const int slot = mine + set * kTeam / kLanes;
-      float k[8];
-      load_run(kAll && slot >= 64 ? 63 : slot, part * 8, k);
-      JUNO_UNROLL
-      for (int i = 0; i < 8; ++i) {
-        JUNO_UNROLL
-        for (int h = 0; h < kHeadTile; ++h)
-          dots[set * kHeadTile + h] = fma(q_[h][i], k[i], dots[set * kHeadTile + h]);
-      }
-    }
-    int at = 0, left = kDots;
-    JUNO_UNROLL
-    for (int mask = kLanes / 2; mask > 0; mask /= 2) {
-      if (left == 1) {
-        dots[0] = dots[0] + shuffle_xor(dots[0], mask);
-        continue;
-      }
-      left /= 2;
-      const bool high = (part & mask) != 0;
-      JUNO_UNROLL
-      for (int i = 0; i < kDots / 2; ++i) {
-        if (i >= left) break;
-        const float other = shuffle_xor(high ? dots[i] : dots[left + i], mask);
-        dots[i] = (high ? dots[left + i] : dots[i]) + other;
-      }
-      at += high ? left : 0;
-    }
-    JUNO_UNROLL
-    for (int i = 0; i < kDots; ++i) {
-      if (i >= left) break;
-      const int slot = mine + (at + i) / kHeadTile * (kTeam / kLanes);
-      if (!kAll || slot < 64) *score_at(first + (at + i) % kHeadTile, slot) = dots[i];
-    }
-  }
-}
-template <bool kEven>
-JUNO_GPU void AttendTeam<kEven>::score(int chunk, int first) const {
-  const int dim = a_.places.key_dim;
-  if (dim > 128) score_by<32>(chunk, first);
-  else if (dim > 64) score_by<16>(chunk, first);
-  else if (dim > 32) score_by<8>(chunk, first);
-  else score_by<4>(chunk, first);
+  for (int i = number(); i < kChunk * rest; i += size_)
+    at<uint16_t>(layout_.keys)[i / rest * layout_.key_stride + dim + i % rest] = 0;
 }
 
-template <bool kEven>
-JUNO_GPU void AttendTeam<kEven>::weigh(int chunk) const {
+template <int kRuns, int kHeads>
+JUNO_GPU void AttendTeam<kRuns, kHeads>::add_own() const {
+  const uint16_t* const own = own_halves(layout_);
+  const int slot = task_.position % kChunk;
+  JUNO_UNROLL_BY(1)
+  for (int i = number(); i < kWidth; i += size_) {
+    at<uint16_t>(layout_.keys)[slot * layout_.key_stride + i] = own[i];
+    at<uint16_t>(layout_.values)[slot * kWidth + i] = own[kWidth + i];
+  }
+}
+
+// A run of eight elements of a key, one chain a head.
+template <int kRuns, int kHeads>
+JUNO_GPU auto AttendTeam<kRuns, kHeads>::run(const float* q, const uint16_t* key) const -> OfHeads {
+  const Quad32 eight = *reinterpret_cast<const Quad32*>(key);
+  float k[8];
+  JUNO_UNROLL
+  for (int i = 0; i < 8; ++i) k[i] = half_to_float(static_cast<uint16_t>(eight.x[i / 2] >> (i % 2 * 16)));
+  OfHeads dot;
+  JUNO_UNROLL
+  for (int h = 0; h < kHeads; ++h) {
+    const auto* const four = reinterpret_cast<const Floats4*>(q + h * kWidth);
+    const Floats4 low = four[0], high = four[1];
+    float sum = 0;
+    JUNO_UNROLL
+    for (int i = 0; i < 4; ++i) sum = fma(low.x[i], k[i], sum);
+    JUNO_UNROLL
+    for (int i = 0; i < 4; ++i) sum = fma(high.x[i], k[4 + i], sum);
+    dot.x[h] = sum;
+  }
+  return dot;
+}
+
+// Runs first, first + kStep … by the halving tree, which adds the farthest first.
+template <int kRuns, int kHeads>
+template <int kStep>
+JUNO_GPU auto AttendTeam<kRuns, kHeads>::runs_from(const float* q, const uint16_t* key, int first) const
+    -> OfHeads {
+  if constexpr (kStep == kRuns) {
+    return run(q + first * 8, key + first * 8);
+  } else {
+    OfHeads sum = runs_from<2 * kStep>(q, key, first);
+    const OfHeads other = runs_from<2 * kStep>(q, key, first + kStep);
+    JUNO_UNROLL
+    for (int h = 0; h < kHeads; ++h) sum.x[h] = sum.x[h] + other.x[h];
+    return sum;
+  }
+}
+
+// Of all positions, seen or not. The tree's last steps are a loop, so that its text stays short.
+template <int kRuns, int kHeads>
+JUNO_GPU void AttendTeam<kRuns, kHeads>::score_heads(int first) const {
+  constexpr int kPieces = kRuns == 8 ? 2 : 4;
+  const float* const q = own_rows(layout_) + first * kWidth;
+  const uint16_t* const key = at<uint16_t>(layout_.keys) + place() * layout_.key_stride;
+  OfHeads sum = {}, before = {};
+  JUNO_UNROLL_BY(1)
+  for (int p = 0; p < kPieces; ++p) {
+    // 0, 2, 1, 3: neighbours by two are added first.
+    OfHeads next = runs_from<kPieces>(q, key, kPieces == 4 ? p / 2 + p % 2 * 2 : p);
+    const bool second = p % 2 != 0;
+    JUNO_UNROLL
+    for (int h = 0; h < kHeads; ++h) {
+      if (second) next.x[h] = sum.x[h] + next.x[h];
+      if (p == 3) next.x[h] = before.x[h] + next.x[h];
+      if (p == 1) before.x[h] = next.x[h];
+    }
+    sum = next;
+  }
+  *reinterpret_cast<OfHeads*>(score_at(first, place())) = sum;
+}
+
+// What a chunk's weights come to, with those of the team's chunks before it.
+template <int kRuns, int kHeads>
+JUNO_GPU void AttendTeam<kRuns, kHeads>::take_sums(int h, int chunk, const ChunkSums& next,
+                                                   bool first) const {
+  if (a_.parts) {
+    *sums_of(a_, task_.head(a_, h), chunk) = next;
+    return;
+  }
+  ChunkSums& all = at<ChunkSums>(layout_.sums)[h];
+  const MergeStep by = first ? MergeStep{0, 1, next.n} : merge_step(all.n, next.n);
+  all = {first ? next.l : all.l * by.keep + next.l * by.take, by.n};
+  at<MergeStep>(layout_.steps)[h] = by;
+}
+
+template <int kRuns, int kHeads>
+JUNO_GPU void AttendTeam<kRuns, kHeads>::weigh(int chunk, bool first) const {
   const int begin = task_.begin_of(chunk), end = task_.end_of(chunk);
-  for (int h = number() / kWarp; h < task_.group; h += kTeam / kWarp) {
+  JUNO_UNROLL_BY(1)
+  for (int h = number() / kWarp; h < task_.group; h += size_ / kWarp) {
+    if (a_.capped) {
+      JUNO_UNROLL_BY(1)
+      for (int slot = lane(); slot < kChunk; slot += kWarp)
+        *score_at(h, slot) = tanh(*score_at(h, slot) * a_.before);
+    }
     float w[2];
     int32_t n[2];
     int32_t top = static_cast<int32_t>(0x80000000u);
@@ -239,7 +299,7 @@ JUNO_GPU void AttendTeam<kEven>::weigh(int chunk) const {
       const int slot = i * kWarp + lane();
       const bool seen = slot >= begin && slot < end;
       const float dot = seen ? *score_at(h, slot) : 0.0f;
-      const float t = a_.capped ? tanh(dot * a_.before) * a_.after : dot * a_.after;
+      const float t = dot * a_.after;
       n[i] = rne_int(t);
       w[i] = exp2_poly(t - rne(t));
       if (seen && n[i] > top) top = n[i];
@@ -254,122 +314,68 @@ JUNO_GPU void AttendTeam<kEven>::weigh(int chunk) const {
     float l = w[0] + w[1];
     JUNO_UNROLL
     for (int mask = 16; mask > 0; mask /= 2) l = l + shuffle_xor(l, mask);
-    if (lane() == 0) at<ChunkSums>(layout_.sums)[h] = {l, top};
+    if (lane() == 0) take_sums(h, chunk, {l, top}, first);
   }
 }
 
-template <bool kEven>
-template <int kHeads, bool kWhole>
-JUNO_GPU void AttendTeam<kEven>::add_slots(int h, int d, int begin, int end, float (&o)[kHeads][2]) const {
-  const int dim = a_.places.value_dim;
-  const uint16_t* const values = at<uint16_t>(layout_.values) + d;
-  struct alignas(kHeads * 4) Weights {
-    float x[kHeads];
+// Slots in order.
+template <int kRuns, int kHeads>
+JUNO_GPU void AttendTeam<kRuns, kHeads>::add_values_of(int first_head, int chunk, bool first) const {
+  constexpr int kTogether = 8;
+  struct alignas(kColumns * 2) Halves {
+    uint16_t x[kColumns];
   };
-  const float* const weights = score_at(h, 0);
+  const int column = place() * kColumns;
+  const uint16_t* const values = at<uint16_t>(layout_.values) + column;
+  float o[kHeads][kColumns] = {};
+  const int end = task_.end_of(chunk);
   const auto add = [&](int s) {
-    uint32_t two = 0;
-    if (kEven || dim % 2 == 0) two = *reinterpret_cast<const uint32_t*>(values + s * dim);
-    else two = values[s * dim] | (d + 1 < dim ? uint32_t{values[s * dim + 1]} << 16 : 0u);
-    const float low = half_to_float(static_cast<uint16_t>(two)),
-                high = half_to_float(static_cast<uint16_t>(two >> 16));
-    const auto w = *reinterpret_cast<const Weights*>(weights + s * kHeadTile);
+    const Halves v = *reinterpret_cast<const Halves*>(values + s * kWidth);
+    const auto w = *reinterpret_cast<const OfHeads*>(score_at(first_head, s));
     JUNO_UNROLL
-    for (int j = 0; j < kHeads; ++j) {
-      o[j][0] = fma(w.x[j], low, o[j][0]);
-      o[j][1] = fma(w.x[j], high, o[j][1]);
+    for (int c = 0; c < kColumns; ++c) {
+      const float x = half_to_float(v.x[c]);
+      JUNO_UNROLL
+      for (int h = 0; h < kHeads; ++h) o[h][c] = fma(w.x[h], x, o[h][c]);
     }
   };
-  if constexpr (kWhole) {
-    JUNO_UNROLL_BY(16)
-    for (int s = 0; s < 64; ++s) add(s);
-  } else {
-    JUNO_UNROLL_BY(4)
-    for (int s = begin; s < end; ++s) add(s);
-  }
-}
-
-// Two columns of kHeads heads a thread, slots in order.
-template <bool kEven>
-template <int kHeads>
-JUNO_GPU void AttendTeam<kEven>::add_values_of(int chunk) const {
-  const int dim = a_.places.value_dim, pairs = (dim + 1) / 2, begin = task_.begin_of(chunk),
-            end = task_.end_of(chunk), tiles = (task_.group + kHeads - 1) / kHeads;
-  for (int i = number(); i < tiles * pairs; i += kTeam) {
-    const int h = i / pairs * kHeads, d = i % pairs * 2;
-    float o[kHeads][2] = {};
-    if (kEven && end - begin == 64) add_slots<kHeads, true>(h, d, begin, end, o);
-    else add_slots<kHeads, false>(h, d, begin, end, o);
+  int s = task_.begin_of(chunk);
+  JUNO_UNROLL_BY(1)
+  for (; s + kTogether <= end; s += kTogether) {
     JUNO_UNROLL
-    for (int j = 0; j < kHeads; ++j) {
-      if (h + j >= task_.group) break;
-      float* const to =
-          a_.parts ? part_of(a_, task_.head(a_, h + j), chunk) : at<float>(layout_.o) + (h + j) * dim;
-      to[d] = o[j][0];
-      if (d + 1 < dim) to[d + 1] = o[j][1];
-      if (a_.parts && d == 0) *sums_of(a_, task_.head(a_, h + j), chunk) = at<ChunkSums>(layout_.sums)[h + j];
+    for (int i = 0; i < kTogether; ++i) add(s + i);
+  }
+  JUNO_UNROLL_BY(1)
+  for (; s < end; ++s) add(s);
+  put_values(first_head, chunk, first, o);
+}
+
+// To the parts, or to what the team has so far.
+template <int kRuns, int kHeads>
+JUNO_GPU void AttendTeam<kRuns, kHeads>::put_values(int first_head, int chunk, bool first,
+                                                    const float (&o)[kHeads][kColumns]) const {
+  const int column = place() * kColumns, dim = a_.places.value_dim;
+  const int64_t apart = int64_t{a_.max_chunks} * dim;  // from head to head
+  const int heads = task_.group - first_head;
+  if (column >= dim) return;
+  if (a_.parts) {
+    float* part = part_of(a_, task_.head(a_, first_head), chunk) + column;
+    JUNO_UNROLL
+    for (int h = 0; h < kHeads; ++h, part += apart) {
+      JUNO_UNROLL
+      for (int c = 0; c < kColumns; ++c)
+        if (h < heads && column + c < dim) part[c] = o[h][c];
     }
+    return;
   }
-}
-template <bool kEven>
-JUNO_GPU void AttendTeam<kEven>::add_values(int chunk) const {
-  const int items = (a_.places.value_dim + 1) / 2 * task_.group;  // of one head each
-  if (items >= 4 * kTeam) add_values_of<4>(chunk);
-  else if (items >= 2 * kTeam) add_values_of<2>(chunk);
-  else add_values_of<1>(chunk);
-}
-
-// What a block's chunks of a row come to, in its shared memory.
-class AttendSums {
- public:
-  JUNO_GPU AttendSums(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout)
-      : a_(a), task_(task), layout_(layout) {}
-
-  // Takes in the chunks of `count` teams; the first of a row begins.
-  JUNO_GPU void merge(int count, bool first);
-  JUNO_GPU void write() const;
-
- private:
-  JUNO_GPU float* all() const { return shared<float>(static_cast<size_t>(layout_.all)); }
-  JUNO_GPU ChunkSums* states(int round) const {
-    return shared<ChunkSums>(static_cast<size_t>(layout_.states)) + round % 2 * task_.group;
+  JUNO_UNROLL
+  for (int h = 0; h < kHeads; ++h) {
+    float* const all = at<float>(layout_.o) + (first_head + h) * kWidth + column;
+    const MergeStep by = h < heads && !first ? at<MergeStep>(layout_.steps)[first_head + h] : MergeStep{};
+    JUNO_UNROLL
+    for (int c = 0; c < kColumns; ++c)
+      if (h < heads) all[c] = first ? o[h][c] : all[c] * by.keep + o[h][c] * by.take;
   }
-
-  const AttendArgs& a_;
-  const AttendTask& task_;
-  const AttendLayout& layout_;
-  int round_ = 0;
-};
-
-JUNO_GPU void AttendSums::merge(int count, bool first) {
-  const int dim = a_.places.value_dim;
-  for (int i = thread(); i < task_.group * dim; i += threads()) {
-    const int h = i / dim;
-    ChunkSums now{};
-    float o = 0;
-    if (!first) now = states(round_)[h], o = all()[i];
-    for (int t = 0; t < count; ++t) {
-      const auto team = static_cast<size_t>(t) * static_cast<size_t>(layout_.team);
-      const ChunkSums next = shared<ChunkSums>(team + static_cast<size_t>(layout_.sums))[h];
-      const float x = shared<float>(team + static_cast<size_t>(layout_.o))[i];
-      if (first && t == 0) {
-        now = next, o = x;
-        continue;
-      }
-      const MergeStep by = merge_step(now.n, next.n);
-      now = {now.l * by.keep + next.l * by.take, by.n};
-      o = o * by.keep + x * by.take;
-    }
-    all()[i] = o;
-    if (i % dim == 0) states(round_ + 1)[h] = now;
-  }
-  ++round_;
-}
-
-JUNO_GPU void AttendSums::write() const {
-  const int dim = a_.places.value_dim;
-  for (int i = thread(); i < task_.group * dim; i += threads())
-    a_.y[task_.head(a_, i / dim) * dim + i % dim] = all()[i] / states(round_)[i / dim].l;
 }
 
 // Whether the row is not here, or not served by these kernels.
@@ -377,141 +383,205 @@ JUNO_GPU bool is_left(const AttendArgs& a, int row) {
   return a.places.positions[row] < 0 || (a.skip_runs != 0 && in_run(a.places, row, a.rows));
 }
 
-// Grid: chunks, heads of the cache, rows.
-template <bool kEven>
-JUNO_GPU void attend_task(const AttendArgs& a, const AttendTask& task, const Spot& at) {
-  const int teams = threads() / kTeam, stride = at.across * teams;
-  const AttendLayout layout(a.places, a.heads, teams);
-  AttendTeam<kEven> team(a, task, layout);
-  AttendSums sums(a, task, layout);
-  int base = task.chunk_begin + at.x * teams;
-  int64_t page = task.page_of(base + thread() / kTeam);
-  team.fetch_keys(base + thread() / kTeam, page);
-  team.fetch_values(base + thread() / kTeam, page);
-  team.load_queries(0);
-  for (; base < task.chunk_end; base += stride) {
-    const int chunk = base + thread() / kTeam;
-    if (chunk < task.chunk_end) {
-      page = task.page_of(chunk + stride);
-      copies_wait<1>();
-      team.meet();
-      for (int h = 0; h < task.group; h += kHeadTile) {
-        if (task.group > kHeadTile) team.load_queries(h);
-        team.score(chunk, h);
-      }
-      team.meet();
-      team.fetch_keys(chunk + stride, page);
-      team.weigh(chunk);
-      copies_wait<1>();
-      team.meet();
-      team.add_values(chunk);
-      team.meet();
-      team.fetch_values(chunk + stride, page);
+// Queries to shared memory, a warp a head, and where this block has the row's last chunk its own key and
+// value, which the first of the blocks that share them stores. Queries and keys are filled up with 0.
+JUNO_GPU void prepare_task(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout,
+                           bool has_last) {
+  const PrepareArgs& from = a.prepare;
+  const Places& p = a.places;
+  const bool keeps = task.first_head % (a.heads / p.kv_heads) == 0;
+  const int heads = task.group + (task.brings_key && has_last ? 1 : 0), width = layout.width;
+  JUNO_UNROLL_BY(1)
+  for (int h = warp(); h < heads; h += warps()) {
+    const bool is_q = h < task.group;
+    float* const y = own_rows(layout) + (is_q ? h : layout.key_row) * width;
+    prepare_head_of(from, task.row, is_q ? task.first_head + h : a.heads + task.kv_head, a.heads, y);
+    uint16_t* const key = is_q ? nullptr : cache_row(p, p.keys, p.key_dim, task.row, task.kv_head);
+    JUNO_UNROLL_BY(1)
+    for (int i = lane(); i < width; i += kWarp) {
+      if (i >= p.key_dim) y[i] = 0;
+      if (is_q) continue;
+      own_halves(layout)[i] = float_to_half(y[i]);
+      if (keeps && i < p.key_dim) key[i] = own_halves(layout)[i];
     }
-    if (a.parts) continue;
-    barrier();
-    sums.merge(task.chunk_end - base < teams ? task.chunk_end - base : teams, base == task.chunk_begin);
-    barrier();
   }
-  if (!a.parts) sums.write();
+  if (heads == task.group) return;
+  const float* const v = from.v + task.row * from.v_stride + task.kv_head * p.value_dim;
+  uint16_t* const value = cache_row(p, p.values, p.value_dim, task.row, task.kv_head);
+  JUNO_UNROLL_BY(1)
+  for (int i = thread(); i < p.value_dim; i += threads()) {
+    own_halves(layout)[width + i] = float_to_half(v[i]);
+    if (keeps) value[i] = own_halves(layout)[width + i];
+  }
+}
+
+// What the teams' chunks come to, a chunk or what a lone team made of all, from the left.
+JUNO_GPU void merge_teams(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout,
+                          int teams) {
+  const int dim = a.places.value_dim, chunks = task.chunk_end - task.chunk_begin;
+  JUNO_UNROLL_BY(1)
+  for (int i = thread(); i < task.group * dim; i += threads()) {
+    const int h = i / dim, at = h * layout.width + i % dim;
+    ChunkSums now{};
+    float o = 0;
+    JUNO_UNROLL_BY(1)
+    for (int t = 0; t < teams && t < chunks; ++t) {
+      const auto team = static_cast<size_t>(t) * static_cast<size_t>(layout.team);
+      const ChunkSums next = shared<ChunkSums>(team + static_cast<size_t>(layout.sums))[h];
+      const float x = shared<float>(team + static_cast<size_t>(layout.o))[at];
+      const MergeStep by = merge_step(now.n, next.n);
+      o = t == 0 ? x : o * by.keep + x * by.take;
+      now = t == 0 ? next : ChunkSums{now.l * by.keep + next.l * by.take, by.n};
+    }
+    a.y[task.head(a, h) * dim + i % dim] = o / now.l;
+  }
+}
+
+// Grid: chunks, query heads by a.share, rows.
+template <int kRuns, int kHeads>
+JUNO_GPU void attend_task(const AttendArgs& a, const AttendTask& task, const Spot& at) {
+  const int teams = threads() / a.team, stride = at.across * teams;
+  const AttendLayout layout(a, teams);
+  const AttendTeam<kRuns, kHeads> team(a, task, layout);
+  int chunk = task.chunk_begin + at.x * teams + team.team();
+  int64_t page = task.page_of(chunk);
+  team.fetch_keys(chunk, page);
+  team.fetch_values(chunk, page);
+  team.fill_up_keys();
+  if (task.brings_key) wait_dependency();
+  prepare_task(a, task, layout, (task.chunk_end - 1 - task.chunk_begin) / teams % at.across == at.x);
+  barrier();
+  for (bool first = true; chunk < task.chunk_end; chunk += stride, first = false) {
+    page = task.page_of(chunk + stride);
+    copies_wait<1>();
+    if (task.brings_key && task.is_last(chunk)) team.add_own();
+    team.meet();
+    team.score();
+    team.meet();
+    team.fetch_keys(chunk + stride, page);
+    team.weigh(chunk, first);
+    copies_wait<1>();
+    team.meet();
+    team.add_values(chunk, first);
+    team.meet();
+    team.fetch_values(chunk + stride, page);
+  }
+  if (a.parts) return;
+  barrier();
+  merge_teams(a, task, layout, teams);
+}
+template <int kRuns>
+JUNO_GPU void attend_heads(const AttendArgs& a, const AttendTask& task, const Spot& at) {
+  if (a.tile == 4) attend_task<kRuns, 4>(a, task, at);
+  else if (a.tile == 2) attend_task<kRuns, 2>(a, task, at);
+  else attend_task<kRuns, 1>(a, task, at);
 }
 JUNO_GPU void attend_at(const AttendArgs& a, const Spot& at) {
-  if (is_left(a, at.z)) return;
-  const AttendTask task(a, at.z, at.y);
-  if (a.places.key_dim % 8 == 0 && a.places.value_dim % 8 == 0) attend_task<true>(a, task, at);
-  else attend_task<false>(a, task, at);
+  if (is_left(a, at.z)) return wait_dependency();
+  const AttendTask task(a, at.z, at.y * a.share);
+  const int width = attend_width(a.places);
+  if (width == 64) attend_heads<8>(a, task, at);
+  else if (width == 128) attend_heads<16>(a, task, at);
+  else attend_heads<32>(a, task, at);
 }
 
-// A row's parts of one head and 32 columns, in shared memory span by span.
+// A row's parts of one head and some columns, in shared memory span by span. The parts are on their way while
+// the steps are found.
 class AttendMerge {
  public:
-  JUNO_GPU AttendMerge(const AttendArgs& a, const AttendTask& task, int h, int column)
-      : a_(a), task_(task), head_(task.head(a, h)), column_(column + lane()) {}
+  JUNO_GPU AttendMerge(const AttendArgs& a, const AttendTask& task, int column)
+      : a_(a), task_(task), shape_(a), head_(task.head(a, 0)), column_(column) {}
 
   JUNO_GPU void run() {
-    for (int begin = task_.chunk_begin; begin < task_.chunk_end; begin += kMergeSpan) {
-      const int left = task_.chunk_end - begin, count = left < kMergeSpan ? left : kMergeSpan;
+    for (int begin = task_.chunk_begin; begin < task_.chunk_end; begin += shape_.span) {
+      const int left = task_.chunk_end - begin, count = left < shape_.span ? left : shape_.span;
       barrier();
-      load(begin, count);
+      fetch(begin, count);
+      find_steps(begin, count);
+      copies_wait<0>();
       barrier();
-      find_steps(count);
-      barrier();
-      if (warp() == 0) add(begin == task_.chunk_begin, count);
+      if (warp() < shape_.wide) add(begin == task_.chunk_begin, count);
     }
-    if (warp() == 0 && column_ < a_.places.value_dim) a_.y[head_ * a_.places.value_dim + column_] = o_ / l_;
+    const int column = column_ + thread();
+    if (warp() < shape_.wide && column < a_.places.value_dim)
+      a_.y[head_ * a_.places.value_dim + column] = o_ / l_;
   }
 
  private:
-  JUNO_GPU float* parts() const { return shared<float>(); }                            // [kMergeSpan, 32]
-  JUNO_GPU Floats4* steps() const { return shared<Floats4>(kMergeSpan * kWarp * 4); }  // keep, take, l · take
-  JUNO_GPU ChunkSums* sums() const { return shared<ChunkSums>(kMergeSpan * (kWarp * 4 + 16)); }
+  JUNO_GPU float* parts() const { return shared<float>(); }  // [span, columns]
+  JUNO_GPU Floats4* steps() const {                          // keep, take, l · take, l
+    return shared<Floats4>(static_cast<size_t>(shape_.steps));
+  }
 
-  JUNO_GPU void load(int begin, int count) const {
-    if (column_ < a_.places.value_dim) {
-      const float* const part = part_of(a_, head_, begin) + column_;
-      JUNO_UNROLL_BY(16)
-      for (int c = warp(); c < count; c += warps())
-        parts()[c * kWarp + lane()] = part[c * a_.places.value_dim];
+  JUNO_GPU void fetch(int begin, int count) const {
+    const int together = warps() / shape_.wide, column = warp() % shape_.wide * kWarp + lane();
+    if (column_ + column < a_.places.value_dim && warp() / shape_.wide < together) {
+      const float* const part = part_of(a_, head_, begin) + column_ + column;
+      JUNO_UNROLL_BY(8)
+      for (int c = warp() / shape_.wide; c < count; c += together)
+        copy_async<4>(parts() + c * shape_.columns() + column, part + c * a_.places.value_dim);
     }
-    for (int c = thread(); c < count; c += threads()) sums()[c] = sums_of(a_, head_, begin)[c];
+    copies_commit();
   }
 
   // A chunk a lane. The greatest n up to each is found by doubling, in each warp alone, then among warps.
-  JUNO_GPU void find_steps(int count) {
-    const int c = thread() < count ? thread() : count - 1;
-    const ChunkSums mine = sums()[c];
+  JUNO_GPU void find_steps(int begin, int count) {
+    const ChunkSums mine = sums_of(a_, head_, begin)[thread() < count ? thread() : count - 1];
     int32_t top = mine.n;
     JUNO_UNROLL
     for (int step = 1; step < kWarp; step *= 2) {
       const int32_t left = shuffle(top, lane() >= step ? lane() - step : lane());
       top = left > top ? left : top;
     }
-    auto* const tops = shared<int32_t>(kMergeSpan * (kWarp * 4 + 24));
-    if (lane() == kWarp - 1 && warp() < kMergeSpan / kWarp) tops[warp()] = top;
+    auto* const tops = shared<int32_t>(static_cast<size_t>(shape_.tops));
+    if (lane() == kWarp - 1 && thread() < shape_.span) tops[warp()] = top;
     barrier();
     int32_t before = before_;
-    JUNO_UNROLL
-    for (int w = 0; w < kMergeSpan / kWarp; ++w) {
-      const int32_t other = w * kWarp < count ? tops[w] : before_;
-      if (w < warp()) before = other > before ? other : before;
-      before_ = other > before_ ? other : before_;
+    JUNO_UNROLL_BY(1)
+    for (int w = 0; w * kWarp < count; ++w) {
+      if (w < warp()) before = tops[w] > before ? tops[w] : before;
+      before_ = tops[w] > before_ ? tops[w] : before_;
     }
     const int32_t left = shuffle(top, lane() > 0 ? lane() - 1 : 0);
     const int32_t all = lane() > 0 && left > before ? left : before;
     top = top > before ? top : before;
     const float take = power(apart(mine.n, top));
-    if (thread() < count) steps()[c] = {{power(apart(all, top)), take, mine.l * take, mine.l}};
+    if (thread() < count) steps()[thread()] = {{power(apart(all, top)), take, mine.l * take, mine.l}};
   }
 
   JUNO_GPU void add(bool first, int count) {
+    const float* const part = parts() + thread();
     int c = 0;
-    if (first) o_ = parts()[lane()], l_ = steps()[c++].x[3];
-    JUNO_UNROLL_BY(8)
+    if (first) o_ = part[0], l_ = steps()[c++].x[3];
+    JUNO_UNROLL_BY(16)
     for (; c < count; ++c) {
       const Floats4 by = steps()[c];
-      o_ = o_ * by.x[0] + parts()[c * kWarp + lane()] * by.x[1];
+      o_ = o_ * by.x[0] + part[c * shape_.columns()] * by.x[1];
       l_ = l_ * by.x[0] + by.x[2];
     }
   }
 
   const AttendArgs& a_;
   const AttendTask& task_;
+  const MergeShape shape_;
   const int64_t head_;
   const int column_;
   float o_ = 0, l_ = 0;
   int32_t before_ = static_cast<int32_t>(0x80000000u);  // the greatest n of earlier spans
 };
 
-// Grid: pieces of 32 columns, heads, rows.
+// Grid: pieces of columns, heads, rows.
 JUNO_GPU void attend_merge_at(const AttendArgs& a, const Spot& at) {
   if (is_left(a, at.z)) return;
-  const int group = a.heads / a.places.kv_heads;
-  const AttendTask task(a, at.z, at.y / group);
-  AttendMerge(a, task, at.y % group, at.x * kWarp).run();
+  const AttendTask task(a, at.z, at.y);
+  AttendMerge(a, task, at.x * MergeShape(a).columns()).run();
 }
 
+// Earlier passes left all keys that a row alone in its sequence finds in the cache: these are fetched before
+// the kernels before this one have ended.
 JUNO_GPU void attend(const AttendArgs& a) {
-  begin();
+  trigger_dependents();
+  if (!a.prepare.k) wait_dependency();
   attend_at(a, spot());
 }
 JUNO_GPU void attend_merge(const AttendArgs& a) {

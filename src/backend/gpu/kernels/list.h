@@ -72,7 +72,7 @@
 
 #define JUNO_ATTENTION_KERNELS(X) \
   X(attend, AttendArgs, 512, 1)   \
-  X(attend_merge, AttendArgs, 256, 1)
+  X(attend_merge, AttendArgs, 512, 1)
 
 // Many tokens: products on tensor cores and attention of prompts. F(format, elements of K in a step): a
 // format's own unit of docs/numerics.md §3 and, where that is larger, 32 for rows whose blocks are smaller.

@@ -15,11 +15,8 @@ JUNO_GPU float activate(int act, float x) {
   return act == 0 ? silu(x) : act == 1 ? gelu_tanh(x) : gelu_erf(x);
 }
 
-// The halving tree over 256 sums in shared memory; every warp does all of it and every lane has the result.
-JUNO_GPU float slot_tree(const float* slots) {
-  float s[8];
-  JUNO_UNROLL
-  for (int i = 0; i < 8; ++i) s[i] = slots[i * kWarp + lane()];
+// The halving tree over 256 sums, of which a lane of a warp has every 32nd; every lane has the result.
+JUNO_GPU float slot_tree(float (&s)[8]) {
   JUNO_UNROLL
   for (int half = 4; half > 0; half /= 2) {
     JUNO_UNROLL
@@ -28,6 +25,13 @@ JUNO_GPU float slot_tree(const float* slots) {
   JUNO_UNROLL
   for (int mask = 16; mask > 0; mask /= 2) s[0] = s[0] + shuffle_xor(s[0], mask);
   return s[0];
+}
+// The same of sums in shared memory, in every warp.
+JUNO_GPU float slot_tree(const float* slots) {
+  float s[8];
+  JUNO_UNROLL
+  for (int i = 0; i < 8; ++i) s[i] = slots[i * kWarp + lane()];
+  return slot_tree(s);
 }
 
 struct Normed {

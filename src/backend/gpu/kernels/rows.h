@@ -2,6 +2,7 @@
 // What works on rows of activations: docs/numerics.md §2, §5, §7, §8 and the loading of weights.
 #pragma once
 #include "backend/gpu/kernels/cell.h"
+#include "backend/gpu/kernels/head.h"
 #include "backend/gpu/kernels/round.h"
 #include "base/sin_cos.h"
 
@@ -111,17 +112,6 @@ JUNO_GPU void rope_table(const RopeTableArgs& a) {
   }
 }
 
-// Element i of a head after the rotation; x(j) reads element j.
-template <class Read>
-JUNO_GPU float turned(const RopeShape& shape, const float* turn, int i, Read&& x) {
-  if (i >= 2 * shape.pairs) return x(i);
-  const int pair = shape.interleaved ? i / 2 : i % shape.pairs;
-  const bool second = shape.interleaved ? i % 2 == 1 : i >= shape.pairs;
-  const int other = shape.interleaved ? i ^ 1 : second ? i - shape.pairs : i + shape.pairs;
-  const float c = turn[pair], s = turn[shape.pairs + pair], mine = x(i), theirs = x(other);
-  return second ? fma(theirs, s, mine * c) : fma(mine, c, -(theirs * s));
-}
-
 // A thread a pair, and one for each element that stands still, so that it may work in place.
 JUNO_GPU void rope(const RopeArgs& a) {
   begin();
@@ -138,54 +128,32 @@ JUNO_GPU void rope(const RopeArgs& a) {
     }
     const float* turn = a.table + head / a.heads * 2 * pairs;
     const int first = a.shape.interleaved ? 2 * j : j, second = a.shape.interleaved ? first + 1 : j + pairs;
-    const float x0 = x[first], x1 = x[second], c = turn[j], s = turn[pairs + j];
-    y[first] = fma(x0, c, -(x1 * s));
-    y[second] = fma(x0, s, x1 * c);
+    float x0 = x[first], x1 = x[second];
+    turn_pair(x0, x1, turn[j], turn[pairs + j]);
+    y[first] = x0;
+    y[second] = x1;
   }
 }
 
-// Prepare: a block a row and a head of q, k or v.
-// A head of at most 1024 elements, normed where
-// there is a norm, in shared memory after the sums of the norm.
-JUNO_GPU float* head_in_shared(const float* x, int n, const NormWeights& w) {
-  float* slots = shared<float>();
-  float* head = slots + kSlots;
-  stage_row(x, n, head);
-  barrier();
-  if (!w.weight) return head;
-  const Normed of = norm_of_row(head, n, w, slots);
-  for (int i = thread(); i < n; i += threads()) head[i] = normed(of, w, head[i], i);
-  barrier();
-  return head;
-}
-JUNO_GPU uint16_t* cache_row(const Places& p, uint16_t* pages, int dim, int row, int kv_head) {
-  const int position = p.positions[row];
-  const int64_t page = p.pages[p.first_page[row] + position / 64];
-  return pages + ((page * p.kv_heads + kv_head) * 64 + position % 64) * dim;
-}
+// Prepare: a warp a row and a head of q, k or v.
 JUNO_GPU void prepare(const PrepareArgs& a) {
   begin();
   const Places& p = a.places;
-  const int row = block_y(), at = block_x();
-  if (p.positions[row] < 0) return;
-  const bool is_q = at < a.heads, is_k = !is_q && at < a.heads + p.kv_heads;
-  if (!is_q && !is_k) {
-    const int head = at - a.heads - p.kv_heads;
-    const float* v = a.v + row * a.v_stride + static_cast<int64_t>(head) * p.value_dim;
-    uint16_t* to = cache_row(p, p.values, p.value_dim, row, head);
-    for (int i = thread(); i < p.value_dim; i += threads()) to[i] = float_to_half(v[i]);
+  const int row = block_y(), at = block_x() * warps() + warp(), heads = a.heads + p.kv_heads;
+  if (p.positions[row] < 0 || at >= heads + p.kv_heads) return;
+  if (at >= heads) {
+    const float* const v = a.v + row * a.v_stride + static_cast<int64_t>(at - heads) * p.value_dim;
+    uint16_t* const to = cache_row(p, p.values, p.value_dim, row, at - heads);
+    for (int i = lane(); i < p.value_dim; i += kWarp) to[i] = float_to_half(v[i]);
     return;
   }
-  const int head = is_q ? at : at - a.heads;
-  const float* x =
-      (is_q ? a.q + row * a.q_stride : a.k + row * a.k_stride) + static_cast<int64_t>(head) * p.key_dim;
-  const float* ready = head_in_shared(x, p.key_dim, is_q ? a.q_norm : a.k_norm);
-  const float* turn = a.table ? a.table + static_cast<int64_t>(row) * 2 * a.rope.pairs : nullptr;
-  const RopeShape shape = a.table ? a.rope : RopeShape{};
-  for (int i = thread(); i < p.key_dim; i += threads()) {
-    const float y = turned(shape, turn, i, [&](int j) { return ready[j]; });
-    if (is_q) a.q_out[(static_cast<int64_t>(row) * a.heads + head) * p.key_dim + i] = y;
-    else cache_row(p, p.keys, p.key_dim, row, head)[i] = float_to_half(y);
+  float* const y = shared<float>() + warp() * p.key_dim;
+  prepare_head_of(a, row, at, a.heads, y);
+  uint16_t* const key = at < a.heads ? nullptr : cache_row(p, p.keys, p.key_dim, row, at - a.heads);
+  float* const q = a.q_out + (static_cast<int64_t>(row) * a.heads + at) * p.key_dim;
+  for (int i = lane(); i < p.key_dim; i += kWarp) {
+    if (key) key[i] = float_to_half(y[i]);
+    else q[i] = y[i];
   }
 }
 
