@@ -25,32 +25,10 @@ using namespace juno::gpu;
 #define DECLARE(name, Args, threads, blocks) \
   extern "C" __global__ void juno_##name(const __grid_constant__ juno::gpu::Args args);
 JUNO_KERNELS(DECLARE)
-#define DECLARE_AHEAD(format)                   \
-  DECLARE(ahead_##format##_1, MatvecArgs, 0, 0) \
-  DECLARE(ahead_##format##_2, MatvecArgs, 0, 0) \
-  DECLARE(ahead_##format##_3, MatvecArgs, 0, 0) \
-  DECLARE(ahead_##format##_4, MatvecArgs, 0, 0)
-DECLARE_AHEAD(Q4_K)
-DECLARE_AHEAD(Q6_K)
-DECLARE_AHEAD(Q8_0)
-
 namespace {
 
 #define POINTER(name, Args, threads, blocks) reinterpret_cast<const void*>(juno_##name),
 const void* const kFunctions[] = {JUNO_KERNELS(POINTER)};
-
-struct Variant {
-  uint32_t format;
-  int ahead;
-  const void* function;
-  uint32_t most_threads;
-};
-#define AHEAD(format)                                                                           \
-  {quant::format::gguf_id, 1, reinterpret_cast<const void*>(juno_ahead_##format##_1), 512},     \
-      {quant::format::gguf_id, 2, reinterpret_cast<const void*>(juno_ahead_##format##_2), 512}, \
-      {quant::format::gguf_id, 3, reinterpret_cast<const void*>(juno_ahead_##format##_3), 256}, \
-      {quant::format::gguf_id, 4, reinterpret_cast<const void*>(juno_ahead_##format##_4), 256},
-const Variant kAhead[] = {AHEAD(Q4_K) AHEAD(Q6_K) AHEAD(Q8_0)};
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
@@ -97,14 +75,43 @@ float* floats(size_t n) {
 }
 
 struct How {
-  const void* function = nullptr;  // instead of the plan's
-  uint32_t threads = 0, per_multiprocessor = 0;
-  bool early = true;  // programmatic dependent launch
+  int warps = 0;                    // of a block; 0: as planned
+  uint32_t per_multiprocessor = 0;  // blocks
+  bool few = false;                 // only where that is a strip for each warp
+  bool early = true;                // programmatic dependent launch
 };
 
+const How kHows[] = {{8, 1}, {8, 2}, {12, 1}, {14, 1}, {16, 1}, {8, 1, true}, {16, 1, true}};
+// Whether the kernels' registers and the shared memory allow it.
+bool allowed(const How& how) {
+  cudaFuncAttributes attributes;
+  check(cudaFuncGetAttributes(&attributes, kFunctions[static_cast<int>(Kernel::matvec_Q4_K_1)]),
+        "attributes");
+  return how.warps * 32 <= attributes.maxThreadsPerBlock && how.warps * kRingBytes + 20000 <= 227 * 1024;
+}
+
+bool is_row_product(const Launch& l) {
+  const auto kernel = static_cast<Kernel>(l.kernel);
+  return (kernel >= Kernel::matvec_Q8_0_1 && kernel <= Kernel::matvec_MXFP4_1) ||
+         (kernel >= Kernel::matvec_Q2_K_1 && kernel < Kernel::matvec_F32_2);
+}
+
+uint32_t rows_of(const Launch& l) {
+  const auto& a = *reinterpret_cast<const MatvecArgs*>(l.args);
+  uint32_t rows = 0;
+  for (int i = 0; i < a.part_count; ++i) rows += uint32_t(a.parts[i].weight.rows);
+  return rows;
+}
+
 void enqueue(Launch l, const How& how = {}) {
-  if (how.threads) l.threads = how.threads;
-  if (how.per_multiprocessor) l.grid.x = uint32_t(chip.multiprocessors) * how.per_multiprocessor;
+  if (how.warps && is_row_product(l) && (!how.few || l.grid.x * l.threads / 32 * 4 > rows_of(l))) {
+    auto& a = *reinterpret_cast<MatvecArgs*>(l.args);
+    l.threads = uint32_t(how.warps) * 32;
+    l.grid.x = uint32_t(chip.multiprocessors) * how.per_multiprocessor;
+    a.ring_times = rows_of(l) <= l.grid.x * uint32_t(how.warps / 2) * 4 ? 2 : 1;
+    l.shared = uint32_t(a.ring_at + how.warps * kRingBytes);
+  }
+  cudaFuncSetAttribute(kFunctions[l.kernel], cudaFuncAttributeMaxDynamicSharedMemorySize, int(l.shared));
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(l.grid.x, l.grid.y, l.grid.z);
   config.blockDim = dim3(l.threads);
@@ -116,7 +123,7 @@ void enqueue(Launch l, const How& how = {}) {
   config.attrs = &attribute;
   config.numAttrs = how.early ? 1 : 0;
   void* args[] = {l.args};
-  check(cudaLaunchKernelExC(&config, how.function ? how.function : kFunctions[l.kernel], args), "launch");
+  check(cudaLaunchKernelExC(&config, kFunctions[l.kernel], args), "launch");
 }
 
 // Microseconds of one of `launches`, run as a graph; the median of several replays.
@@ -260,7 +267,7 @@ void time_shape(const Shape& s) {
   const Rounded rounded{reinterpret_cast<int8_t*>(noise(size_t(8) * s.cols)), floats(size_t(8) * s.cols / 32),
                         reinterpret_cast<uint32_t*>(noise(size_t(s.cols)))};
   bool ready = false;
-  const auto launches = [&](int tokens, int strips, Source source) {
+  const auto launches = [&](int tokens, Source source) {
     std::vector<Launch> all;
     for (int i = 0; i < copies; ++i) {
       MatvecArgs a = product_of(s, weights[s.gated ? 2 * i : i], weights[s.gated ? 2 * i + 1 : i], tokens);
@@ -270,30 +277,25 @@ void time_shape(const Shape& s) {
       a.source = source;
       a.norm.weight = norm;
       all.push_back(plan(a, chip)[0]);
-      reinterpret_cast<MatvecArgs*>(all.back().args)->prefetch_strips = strips;
     }
     return all;
   };
   const auto print = [&](const std::string& what, double us) {
     std::printf("time  %-13s %-44s %8.2f us %7.1f GB/s\n", s.name, what.c_str(), us, bytes / us / 1000);
   };
-  print("as planned", time_graph(launches(1, 1, Source::kPlain)));
-  print("as planned, norm inside", time_graph(launches(1, 1, Source::kNorm)));
+  print("as planned", time_graph(launches(1, Source::kPlain)));
+  print("as planned, norm inside", time_graph(launches(1, Source::kNorm)));
   ready = true;
-  print("as planned, rounded before", time_graph(launches(1, 1, Source::kPlain)));
+  print("as planned, rounded before", time_graph(launches(1, Source::kPlain)));
   ready = false;
-  print("as planned, one after another", time_graph(launches(1, 1, Source::kPlain), {.early = false}));
-  for (const Variant& v : kAhead) {
-    if (v.format != s.format) continue;
-    for (const auto& [threads, per] : {std::pair{256u, 1u}, {256u, 2u}, {512u, 1u}, {128u, 4u}})
-      for (const int strips : {0, 1, 3})
-        if (threads <= v.most_threads)
-          print("ahead " + std::to_string(v.ahead) + ", " + std::to_string(threads) + " x " +
-                    std::to_string(per) + ", prefetch " + std::to_string(strips),
-                time_graph(launches(1, strips, Source::kPlain), {v.function, threads, per}));
+  print("as planned, one after another", time_graph(launches(1, Source::kPlain), {.early = false}));
+  for (const How& how : kHows) {
+    if (how.few || !allowed(how)) continue;
+    print(std::to_string(how.warps) + " warps x " + std::to_string(how.per_multiprocessor),
+          time_graph(launches(1, Source::kPlain), how));
   }
   for (const int tokens : {2, 4, 8})
-    print(std::to_string(tokens) + " tokens", time_graph(launches(tokens, 1, Source::kPlain)));
+    print(std::to_string(tokens) + " tokens", time_graph(launches(tokens, Source::kPlain)));
   for (const Weight& w : weights) cudaFree(const_cast<uint8_t*>(w.data));
 }
 
@@ -311,7 +313,6 @@ const Model kModels[] = {{"8B Q4_K_M", kQ4, kQ6, 32, 4096, 32, 8, 128, 14336, 12
 struct Cached {
   Places places;
   AttendArgs attend;
-  AttendPlan plan;
   Cached(const Model& m, int rows, int depth) {
     const int chunks = depth / 64 + 1;
     std::vector<int32_t> positions(rows, depth), first(rows), pages(size_t(rows) * chunks);
@@ -327,16 +328,14 @@ struct Cached {
               m.head_dim,
               m.head_dim};
     attend.prepare.q = floats(size_t(rows) * m.heads * m.head_dim);
-    attend.prepare.q_stride = m.heads * m.head_dim;
-    attend.prepare.places = places;
     attend.y = device<float>(size_t(rows) * m.heads * m.head_dim);
     attend.places = places;
     attend.rows = rows;
     attend.heads = m.heads;
     attend.max_chunks = chunks;
     attend.after = 0.1f;
-    plan = attend_plan(attend, chip);
-    attend.parts = plan.parts ? device<float>(plan.parts) : nullptr;
+    const size_t parts = attend_plan(attend, chip).parts;
+    attend.parts = parts ? device<float>(parts) : nullptr;
   }
   void release() {
     for (const void* p : {static_cast<const void*>(places.keys), static_cast<const void*>(places.values)})
@@ -350,7 +349,7 @@ void time_attention() {
     const Model& m = kModels[0];
     Cached c(m, rows, depth);
     const double bytes = double(rows) * (depth + 1) * m.kv_heads * m.head_dim * 4;
-    const double us = time_graph(std::vector<Launch>(16, plan_attend(c.attend, c.plan)));
+    const double us = time_graph(std::vector<Launch>(16, plan_attend(c.attend, attend_plan(c.attend, chip))));
     const double merge =
         c.attend.parts ? time_graph(std::vector<Launch>(16, plan_attend_merge(c.attend))) : 0;
     std::printf("time  attention     %3d rows at %6d %31.2f us %7.1f GB/s, merge %.2f us\n", rows, depth, us,
@@ -368,16 +367,22 @@ class Token {
     for (int i = 0; i < m.layers; ++i) layer(i % 2 ? m.tall : m.format);
     all.push_back(plan(product(weight(m.tall, m.vocab, m.dim), x, logits, true), chip)[0]);
     all.push_back(plan(TopArgs{.logits = logits,
-                               .first = to_device(std::vector<int32_t>{0, 1}),
+                               .first = to_device(std::vector<int32_t>{0, 50}),
                                .arrived = to_device(std::vector<uint32_t>{0}),
-                               .parts = device<uint64_t>(size_t{top_pieces(m.vocab)} * kMostTop),
-                               .top = best,
+                               .parts = device<uint64_t>(size_t(kMostTop) * top_pieces(m.vocab)),
+                               .top = device<Pair32>(kMostTop),
                                .rows = 1,
                                .columns = m.vocab,
                                .n = m.vocab}));
   }
   void time(int depth) {
     const double us = time_graph(all) * double(all.size());
+    for (const How& how : kHows) {
+      if (!allowed(how)) continue;
+      std::printf("token %-10s depth %5d, %s %2d warps x %u: %8.1f us\n", m.name, depth,
+                  how.few ? "few" : "all", how.warps, how.per_multiprocessor,
+                  time_graph(all, how) * double(all.size()));
+    }
     std::printf("token %-10s depth %5d: %8.1f us, %6.0f t/s, %4zu launches, weights at %6.1f GB/s\n", m.name,
                 depth, us, 1e6 / us, all.size(), bytes / us / 1000);
     cache.release();
@@ -413,7 +418,6 @@ class Token {
   const int q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
   float *x = floats(m.dim), *norm = floats(std::max(m.dim, m.ffn)), *qkv = device<float>(q + 2 * kv);
   float *inner = device<float>(m.ffn), *logits = device<float>(m.vocab), *table = floats(m.head_dim);
-  Pair32* best = device<Pair32>(kMostTop);
   double bytes = 0;
   std::vector<Weight> weights;
   std::vector<Launch> all;
@@ -425,12 +429,17 @@ void Token::layer(uint32_t tall) {
   a.parts[2] = {weight(tall, kv, m.dim), nullptr, qkv + q + kv, kv};
   a.part_count = 3;
   all.push_back(plan(a, chip)[0]);
-  PrepareArgs& own = cache.attend.prepare;
-  own.q = qkv, own.k = qkv + q, own.v = qkv + q + kv;
-  own.table = table;
-  own.rope = {m.head_dim, m.head_dim / 2, 0};
-  all.push_back(plan_attend(cache.attend, cache.plan));
-  if (cache.attend.parts) all.push_back(plan_attend_merge(cache.attend));
+  AttendArgs attend = cache.attend;
+  PrepareArgs& before = attend.prepare;
+  before.q = qkv, before.k = qkv + q, before.v = qkv + q + kv;
+  before.q_stride = q, before.k_stride = before.v_stride = kv;
+  before.table = table;
+  before.rope = {m.head_dim, m.head_dim / 2, 0};
+  before.places = cache.places;
+  before.rows = 1;
+  before.heads = m.heads;
+  all.push_back(plan_attend(attend, attend_plan(attend, chip)));
+  if (attend.parts) all.push_back(plan_attend_merge(attend));
   add_product(product(weight(m.format, m.dim, q), cache.attend.y, x, false));
   a = product(weight(m.format, m.ffn, m.dim), x, inner, true);
   a.parts[1] = {weight(m.format, m.ffn, m.dim), nullptr, inner, m.ffn};
@@ -452,11 +461,6 @@ int main(int count, char** names) {
   check(cudaGetDeviceProperties(&properties, 0), "device");
   chip.multiprocessors = properties.multiProcessorCount;
   check(cudaStreamCreate(&stream), "stream");
-  for (const void* f : kFunctions)
-    check(cudaFuncSetAttribute(f, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 * 1024), "shared memory");
-  for (const Variant& v : kAhead)
-    check(cudaFuncSetAttribute(v.function, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 * 1024),
-          "shared memory");
   std::printf("%s, %d multiprocessors\n", properties.name, chip.multiprocessors);
   if (asked("check")) check_all(quant::Formats{});
   if (asked("attention")) time_attention();

@@ -153,26 +153,34 @@ struct BlockShape {
   int warps = 0;
   int64_t blocks = 1;
 };
-BlockShape block_shape(const MatvecArgs& a, const Chip& chip) {
+bool is_one_row(const MatvecArgs& a) { return a.tokens * a.planes == 1 && a.block != 0; }
+BlockShape block_shape(const MatvecArgs& a, const Chip& chip, int64_t shared) {
   constexpr int kLong = 2048;
-  const bool one = a.tokens * a.planes == 1 && a.block != 0 && !a.ids, large = one && a.k >= kLong;
-  const int warps = large ? 2 * chip.product_warps : chip.product_warps,
-            resident = large ? std::max(chip.product_blocks / 2, 1) : chip.product_blocks;
-  const int64_t tasks = one ? strips(a) : ceil_div(strips(a), warps), pairs = a.ids ? a.pairs : 1,
+  const bool one = is_one_row(a), large = one && a.k >= kLong && !a.ids;
+  const int resident = large ? std::max(chip.product_blocks / 2, 1) : chip.product_blocks;
+  BlockShape shape{.warps = large ? 2 * chip.product_warps : chip.product_warps};
+  if (one) {
+    const int64_t room = (int64_t{chip.shared_per_block} - shared) / kRingBytes;
+    shape.warps = static_cast<int>(std::clamp<int64_t>(room, 1, shape.warps));
+  }
+  const int64_t pairs = a.ids ? a.pairs : 1,
                 room = std::max<int64_t>(chip.multiprocessors * resident / pairs, 1);
-  return {warps, std::clamp<int64_t>(tasks, 1, room)};
+  const int64_t tasks = one ? strips(a) : ceil_div(strips(a), shape.warps);
+  shape.blocks = std::clamp<int64_t>(tasks, 1, room);
+  return shape;
 }
 
-// Strips that a warp asks for while the kernel before it still runs. Of one row none where a strip for each
-// warp is so much that asking costs more than it gives.
+// Of formats in blocks of 256, those whose activations have blocks of 128.
+bool can_share_rings(const MatvecArgs& a) {
+  return quant::find_format(a.parts[0].weight.format)->block_elements == 32 || a.block == 128;
+}
+
+// Strips that a warp asks for while the kernel before it still runs; one row of activations has rings for
+// that.
 int32_t strips_asked(const MatvecArgs& a, const BlockShape& shape) {
-  constexpr int64_t kMost = 120 << 10;  // bytes of a block
-  const int64_t own = ceil_div(strips(a), shape.blocks);
-  if (a.tokens * a.planes > 1 || a.block == 0)
-    return static_cast<int32_t>(std::clamp<int64_t>(ceil_div(own, shape.warps), 1, 3));
-  const int64_t halves = a.epilogue == Epilogue::kGated ? 2 : 1;
-  const auto row = static_cast<int64_t>(quant::find_format(a.parts[0].weight.format)->row_bytes(a.k));
-  return 4 * row * halves * std::min<int64_t>(own, shape.warps) <= kMost ? 1 : 0;
+  if (is_one_row(a)) return 0;
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(ceil_div(ceil_div(strips(a), shape.blocks), shape.warps), 1, 3));
 }
 
 bool is_staged(const MatvecArgs& a) { return a.block != 0 && !a.x.q && !a.rounds_while_reading(); }
@@ -182,13 +190,16 @@ Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
   assert(rows >= 1 && rows <= kMatvecRows && kernel >= 0);
   const int index = rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3, planned = 1 << index;
   const int first = static_cast<int>(Kernel::matvec_F32_1);
-  const BlockShape shape = block_shape(a, chip);
+  const int64_t shared = matvec_shared(planned, a.k, a.block) + (is_staged(a) ? int64_t{a.k} * 4 : 0);
+  const BlockShape shape = block_shape(a, chip, shared);
   MatvecArgs some = a;
   some.prefetch_strips = strips_asked(a, shape);
+  some.ring_times = can_share_rings(a) && strips(a) <= shape.blocks * (shape.warps / 2) ? 2 : 1;
+  some.ring_at = static_cast<int32_t>(ceil_div(shared, 16) * 16);
   return launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
                 {static_cast<uint32_t>(shape.blocks), static_cast<uint32_t>(a.ids ? a.pairs : 1)},
                 static_cast<uint32_t>(shape.warps) * 32,
-                matvec_shared(planned, a.k, a.block) + (is_staged(a) ? int64_t{a.k} * 4 : 0), some);
+                is_one_row(a) ? some.ring_at + int64_t{shape.warps} * kRingBytes : shared, some);
 }
 
 }  // namespace

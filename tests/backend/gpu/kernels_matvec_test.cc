@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+
 #include "backend/gpu/kernel_test.h"
 
 namespace juno::gpu {
@@ -82,6 +84,31 @@ TEST(GpuProducts, EqualTheReferenceForEveryFormatAndLength) {
       }
     }
   }
+}
+
+// One row of activations, whose weights come through rings of both sizes: warps with no strip, one and
+// several.
+TEST(GpuProducts, OfOneRowEqualTheReferenceForEveryFormatAndLength) {
+  Memory memory(45);
+  std::array<int, 3> planned = {};  // by the rings' size
+  for (const quant::FormatInfo& format : quant::formats()) {
+    for (const int64_t k : {32, 96, 256, 576, 640, 768, 896, 1536, 2048, 2304, 3072, 3584, 14336, 18944}) {
+      if (format.is_float || k % format.block_elements != 0) continue;
+      for (const int64_t rows : {5, 14, 43}) {
+        const Linear w{.weight = memory.weight(format, {.rows = rows, .cols = k})};
+        const Tensor x = memory.f32(1, k), y = test::zeros(memory, 1, rows);
+        const Bits want = want_of(Activations::kInt8, 1, [&](Ops& op) { return op.linear(x, w); });
+        test::Weights device;
+        MatvecArgs a = product(device.upload(w.weight), format, x, Activations::kInt8);
+        a.parts[0].y = y.f32();
+        const std::vector<Launch> launches = plan(a, chip(1));
+        ++planned[static_cast<size_t>(reinterpret_cast<const MatvecArgs*>(launches[0].args)->ring_times)];
+        EXPECT_EQ(test::run_both_ways(launches, y), want) << format.name << " k " << k << " rows " << rows;
+      }
+    }
+  }
+  EXPECT_GT(planned[1], 100);
+  EXPECT_GT(planned[2], 100);
 }
 
 // All integers and sub-scales at an end of their range at once.

@@ -222,6 +222,8 @@ enum class Epilogue : int32_t {
   kGated,  // parts 0 and 1 are gate and up: y of part 0 = act(gate) ∘ up
 };
 
+inline constexpr int kRingBytes = 11520;  // of a warp, for weights on their way
+
 struct MatvecArgs {
   MatvecPart parts[3];
   int32_t part_count = 1;
@@ -231,7 +233,10 @@ struct MatvecArgs {
   int32_t tokens = 0, planes = 1;
   int32_t k = 0, block = 32;  // block: of the activations, as §2 says for the weights' formats
 
-  int32_t prefetch_strips = 0;  // that each warp asks for early: at most 8, under kGated 4; set by plan()
+  // Set by plan(): strips that each warp asks for early, at most 8, under kGated 4; for one row of
+  // activations where the rings begin in shared memory, and 2 where only the first half of a block's warps
+  // has strips.
+  int32_t prefetch_strips = 0, ring_at = 0, ring_times = 1;
 
   // One row that each block rounds while it reads it; others take shared memory on the way.
   constexpr bool rounds_while_reading() const {

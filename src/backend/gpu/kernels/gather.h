@@ -8,7 +8,7 @@ namespace juno::gpu {
 
 // The sum of squares of a row in global memory by slots, many loads under way.
 JUNO_GPU Normed root_of_row(const float* x, int n, float eps, float* slots) {
-  constexpr int kBatch = 8;
+  constexpr int kBatch = 16;
   JUNO_UNROLL_BY(1)
   for (int slot = thread(); slot < kSlots; slot += threads()) {
     float sum = 0;
@@ -41,15 +41,19 @@ struct RowPiece {
 // loop: what is run once waits for its instructions.
 JUNO_GPU void gather_row(const MatvecArgs& a, const float* row, const Records& to) {
   const float* weight = a.source == Source::kNorm ? a.norm.weight : nullptr;
+  constexpr int kAhead = 3;
   const int step = threads() * 4;
-  RowPiece next;
-  next.load(row, weight, thread() * 4, a.k);
+  RowPiece next[kAhead];
+  JUNO_UNROLL
+  for (int p = 0; p < kAhead; ++p) next[p].load(row, weight, thread() * 4 + p * step, a.k);
   Normed of;
   if (weight) of = root_of_row(row, a.k, a.norm.eps, shared<float>());
   JUNO_UNROLL_BY(1)
   for (int i = thread() * 4; i - lane() * 4 < a.k; i += step) {
-    const RowPiece piece = next;
-    next.load(row, weight, i + step, a.k);
+    const RowPiece piece = next[0];
+    JUNO_UNROLL
+    for (int p = 1; p < kAhead; ++p) next[p - 1] = next[p];
+    next[kAhead - 1].load(row, weight, i + kAhead * step, a.k);
     float v[4];
     JUNO_UNROLL
     for (int j = 0; j < 4; ++j) v[j] = weight ? (piece.x.x[j] * of.r) * piece.w.x[j] : piece.x.x[j];

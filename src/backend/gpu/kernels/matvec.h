@@ -8,6 +8,7 @@
 #include "backend/gpu/kernels/gather.h"
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/matvec_float.h"
+#include "backend/gpu/kernels/row_ring.h"
 #include "quant/dot.h"
 
 namespace juno::gpu {
@@ -230,9 +231,93 @@ JUNO_GPU void prefetch_share(const MatvecArgs& a, int me, int warps_at_once, Lis
   }
 }
 
+// One row of activations.
+template <class F>
+inline constexpr bool kRings = false;
+template <class F>
+requires(!quant::FloatFormat<F> && Layout<F>::kTakenApart) inline constexpr bool kRings<F> = true;
+
+template <class... Fs>
+JUNO_BOTH constexpr int sizeof_list(quant::List<Fs...>) {
+  return sizeof...(Fs);
+}
+template <class... Fs>
+JUNO_BOTH constexpr bool rings(quant::List<Fs...>) {
+  return (kRings<Fs> && ...);
+}
+
+// What a warp has of the parts from `part` on that share its format. `before`: strips of other parts, less
+// whole turns of all warps.
+JUNO_GPU Share share_of(const MatvecArgs& a, int part, int& before) {
+  const int all = blocks_x() * warps(), me = warp() * blocks_x() + block_x();
+  const bool gated = a.epilogue == Epilogue::kGated;
+  Share share{.part = part, .parts = 0, .stride = all, .pair = block_y()};
+  int strips = 0;
+  for (int i = part;
+       i < (gated ? 1 : a.part_count) && a.parts[i].weight.format == a.parts[part].weight.format; ++i) {
+    strips += (a.parts[i].weight.rows + kStrip - 1) / kStrip;
+    ++share.parts;
+  }
+  share.first = me < before ? me - before + all : me - before;
+  share.items = share.first < strips ? (strips - share.first + all - 1) / all * (gated ? 2 : 1) : 0;
+  before = (before + strips) % all;
+  return share;
+}
+
+template <class F, int kBlock, class Do>
+JUNO_GPU void with_ring_of(const MatvecArgs& a, const Share& share, Do&& go) {
+  if constexpr (F::block_size == 32 || kBlock == 128) {
+    constexpr int kElements = F::block_size == 32 ? 32 : 128;
+    if (a.ring_times == 2) return go(RowRing<F, kElements, 2>(a, share));
+    go(RowRing<F, kElements>(a, share));
+  } else {
+    if (a.block == 64) return go(RowRing<F, 64>(a, share));
+    go(RowRing<F, 32>(a, share));
+  }
+}
+template <int kBlock, class Do, class... Fs>
+JUNO_GPU void with_ring(const MatvecArgs& a, const Share& share, Do&& go, quant::List<Fs...>) {
+  ((sizeof...(Fs) == 1 || a.parts[share.part].weight.format == Fs::gguf_id
+        ? with_ring_of<Fs, kBlock>(a, share, go)
+        : void()),
+   ...);
+}
+
+template <class List, int kBlock>
+JUNO_GPU void multiply_row(const MatvecArgs& a) {
+  trigger_dependents();
+  const int parts = a.epilogue == Epilogue::kGated ? 1 : a.part_count;
+  int before = 0;
+  Share share = share_of(a, 0, before);
+  while (share.items == 0 && share.part + share.parts < parts)
+    share = share_of(a, share.part + share.parts, before);
+  RingCursor next;
+  const auto fill = [&](const auto& ring) { next = ring.fill(); };
+  if (!a.ids) with_ring<kBlock>(a, share, fill, List{});
+  wait_dependency();
+  int input = 0;
+  if (a.ids) {
+    share.expert = a.ids[block_y()];
+    if (share.expert < 0) return;
+    input = share.pair / a.inputs_shared;
+    with_ring<kBlock>(a, share, fill, List{});
+  }
+  gather_records(a, input);
+  barrier();
+  JUNO_UNROLL_BY(1)
+  while (true) {
+    with_ring<kBlock>(
+        a, share, [&](const auto& ring) { ring.run(next); }, List{});
+    if (sizeof_list(List{}) == 1 || share.part + share.parts >= parts) return;
+    share = share_of(a, share.part + share.parts, before);
+    with_ring<kBlock>(a, share, fill, List{});
+  }
+}
+
 // List: the formats of the parts. kRows: of activations, at least tokens * planes.
 template <class List, int kBlock, int kRows, int kDepth = 0>
 JUNO_GPU void matvec(const MatvecArgs& a) {
+  if constexpr (kRows == 1 && rings(List{})) return multiply_row<List, kBlock>(a);
   const int warps_at_once = blocks_x() * warps(), me = warp() * blocks_x() + block_x();
   trigger_dependents();
   if (!a.ids) prefetch_share(a, me, warps_at_once, List{});

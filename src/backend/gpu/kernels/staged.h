@@ -2,7 +2,7 @@
 // Weights on their way through shared memory: what a tile of rows has of one stage of K, plane after plane,
 // in the order of layout.h. Included by the kernels' units only.
 #pragma once
-#include "backend/gpu/kernels/layout.h"
+#include "backend/gpu/kernels/in_shared.h"
 #include "backend/gpu/kernels/prompt_shapes.h"
 #include "backend/gpu/kernels/tiles.h"
 
@@ -31,17 +31,6 @@ struct StagedRow {
   const unsigned char* tile;
   uint32_t row;
 };
-struct Staged {
-  const unsigned char* at;
-};
-JUNO_GPU Staged operator+(Staged from, int bytes) { return {from.at + bytes}; }
-JUNO_GPU Quad32 stream16(Staged from) { return *reinterpret_cast<const Quad32*>(from.at); }
-JUNO_GPU Quad32 constant16(Staged from) { return *reinterpret_cast<const Quad32*>(from.at); }
-JUNO_GPU Pair32 constant8(Staged from) { return *reinterpret_cast<const Pair32*>(from.at); }
-JUNO_GPU uint32_t constant4(Staged from) { return *reinterpret_cast<const uint32_t*>(from.at); }
-JUNO_GPU uint16_t constant2(Staged from) { return *reinterpret_cast<const uint16_t*>(from.at); }
-JUNO_GPU uint8_t constant1(Staged from) { return *from.at; }
-
 template <class F, int p, int kRows, int kFurther>
 JUNO_GPU Staged unit(const StagedRow<kRows, kFurther>& row, int i) {
   constexpr int kBytes = Layout<F>::planes().at[p].bytes, kUnits = staged_units<F>(p);

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row of activations times integer weights (docs/numerics.md §3). A warp has four rows of the weight at a
+// time, lane 4g + r group g of row r. What a lane reads next is on its way to a ring of its own in shared
+// memory: it costs no registers, needs no barrier, and may come while the launch before still runs.
+#pragma once
+#include "backend/gpu/kernels/cell.h"
+#include "backend/gpu/kernels/in_shared.h"
+#include "backend/gpu/kernels/matvec_out.h"
+#include "backend/gpu/kernels/record.h"
+#include "quant/dot.h"
+
+namespace juno::gpu {
+
+// What a lane has of a step in the ring: units of 4 bytes and more are its own, of smaller ones it has those
+// of the strip's four rows. `part` counts the lane's blocks.
+struct RingLane {
+  const unsigned char* slot;
+  int row, part;  // of four
+};
+
+// Steps are four cells of a group, with activation blocks of kBlock elements. kTimes: a warp's ring is so
+// many times kRingBytes.
+template <class F, int kBlock, int kTimes>
+struct RingShape {
+  static constexpr int kBytes = kTimes * kRingBytes;
+  static constexpr int kCells = kBlock / kCell;  // of a block
+  static constexpr int kBlocks = 4 / kCells;     // of a step
+
+  static constexpr bool is_long(int p) { return Layout<F>::planes().at[p].elements != kCell; }
+  JUNO_BOTH static constexpr int piece(int p) {
+    const int bytes = Layout<F>::planes().at[p].bytes;
+    return bytes < 4 ? kStrip * bytes : bytes;
+  }
+  JUNO_BOTH static constexpr int units(int p) { return is_long(p) ? kBlocks : 4; }
+  JUNO_BOTH static constexpr int offset(int p) {
+    int at = 0;
+    for (int i = 0; i < p; ++i) at += units(i) * piece(i) * kWarp;
+    return at;
+  }
+  static constexpr int kStepBytes = offset(kPlaneCount<F>);
+  static constexpr int kFits = kBytes / kStepBytes;
+  static constexpr int kDepth = kFits < 8 ? kFits : 8;
+  static_assert(kDepth >= 1);
+};
+
+// A lane's view of a step: units of 4 bytes and more are its own, of smaller ones it has those of the strip's
+// four rows.
+template <class Shape>
+struct RingView {
+  const unsigned char* slot;
+  int block;  // of the step
+};
+template <class F, int p, class Shape>
+JUNO_GPU Staged unit(const RingView<Shape>& view, int i) {
+  constexpr int kPiece = Shape::piece(p), kBytes = Layout<F>::planes().at[p].bytes;
+  const int at = Shape::is_long(p) ? view.block : i;
+  const unsigned char* const from = view.slot + Shape::offset(p) + (at * kWarp + lane()) * kPiece;
+  return {kBytes < kPiece ? from + lane() % kStrip * kBytes : from};
+}
+
+// The strips of neighbouring parts of one format that a warp has, by their number among all: first, first +
+// stride …
+struct Share {
+  int part, parts, first, stride, items;  // items: under kGated two a strip
+  int pair, expert;
+};
+
+// Where a lane reads next.
+struct RingCursor {
+  LanePlanes planes;
+  int item, first;  // first: the step's first block
+  int slot, left;   // left: steps that have not been asked for
+};
+
+template <class F, int kBlock, int kTimes = 1>
+class RowRing {
+  using Shape = RingShape<F, kBlock, kTimes>;
+  using L = Layout<F>;
+  static constexpr int kUnitCells = (quant::kUnit<F> < kBlock ? quant::kUnit<F> : kBlock) / kCell;
+
+ public:
+  JUNO_GPU RowRing(const MatvecArgs& a, const Share& share)
+      : a_(a), share_(share), twice_(a.epilogue == Epilogue::kGated ? 2 : 1) {
+    const int blocks = a.k / kBlock, group = lane() / kStrip;
+    begin_ = static_cast<int>(quant::group_begin(group, blocks));
+    end_ = static_cast<int>(quant::group_begin(group + 1, blocks));
+    steps_ = ((blocks + 7) / 8 + Shape::kBlocks - 1) / Shape::kBlocks;
+  }
+
+  // Asks for the first steps.
+  JUNO_GPU RingCursor fill() const {
+    RingCursor next{.item = -1, .first = end_of_item(), .slot = 0, .left = share_.items * steps_};
+    JUNO_UNROLL_BY(1)
+    for (int i = 0; i < Shape::kDepth; ++i) ask(next);
+    return next;
+  }
+
+  JUNO_GPU void run(RingCursor next) const {
+    const unsigned char* const records = shared() + kRecordsAt + 16 * (lane() / kStrip);
+    float kept = 0;
+    JUNO_UNROLL_BY(1)
+    for (int item = 0; item < share_.items; ++item) {
+      int row = 0;
+      const Job job{.part = place(item, row), .pair = share_.pair};
+      if (twice_ == 1) kept = residual_of(a_, job, row);
+      float acc[1] = {};
+      JUNO_UNROLL_BY(1)
+      for (int step = 0; step < steps_; ++step) {
+        copies_wait<Shape::kDepth - 1>();
+        JUNO_UNROLL
+        for (int b = 0; b < Shape::kBlocks; ++b) {
+          const int block = begin_ + step * Shape::kBlocks + b;
+          if (block < end_) acc[0] = add_block(acc[0], {slot_at(next.slot), b}, block, records);
+        }
+        ask(next);
+      }
+      acc[0] = group_tree(acc[0], kStrip);
+      finish(a_, job, Place{row, lane() / kStrip, item % twice_}, acc, kept);
+    }
+  }
+
+ private:
+  JUNO_GPU unsigned char* slot_at(int slot) const {
+    return shared(static_cast<size_t>(a_.ring_at + warp() * Shape::kBytes + slot * Shape::kStepBytes));
+  }
+  JUNO_GPU int end_of_item() const { return begin_ + steps_ * Shape::kBlocks; }
+
+  // -> the part of an item, and the lane's row there.
+  JUNO_GPU int place(int item, int& row) const {
+    int part = share_.part, strip = share_.first + item / twice_ * share_.stride;
+    JUNO_UNROLL_BY(1)
+    for (int i = 1; i < share_.parts; ++i, ++part) {
+      const int strips = (a_.parts[part].weight.rows + kStrip - 1) / kStrip;
+      if (strip < strips) break;
+      strip -= strips;
+    }
+    row = strip * kStrip + lane() % kStrip;
+    return part;
+  }
+
+  // The next step, a commit; only that when all have been asked for.
+  JUNO_GPU void ask(RingCursor& next) const {
+    if (next.left > 0) {
+      if (next.first == end_of_item()) {
+        int row = 0;
+        const int part = place(++next.item, row);
+        const Weight& w = a_.parts[part + next.item % twice_].weight;
+        next.planes = lane_planes<F>(w.data + static_cast<uint64_t>(share_.expert) * w.plane_bytes, w.rows,
+                                     w.cols, row);
+        next.first = begin_;
+      }
+      copy_planes(next, slot_at(next.slot));
+      next.first += Shape::kBlocks;
+      --next.left;
+    }
+    if (++next.slot == Shape::kDepth) next.slot = 0;
+    copies_commit();
+  }
+  // Blocks from the group's end on are copied in vain.
+  template <int p = 0>
+  JUNO_GPU void copy_planes(const RingCursor& next, unsigned char* slot) const {
+    if constexpr (p < kPlaneCount<F>) {
+      constexpr int kPiece = Shape::piece(p), kBytes = L::planes().at[p].bytes, kUnits = Shape::units(p);
+      JUNO_UNROLL
+      for (int u = 0; u < kUnits; ++u) {
+        const int block = next.first + u * Shape::kBlocks / kUnits;
+        const int there = block < end_ ? block : end_ > 0 ? end_ - 1 : 0;
+        const int cell = there * Shape::kCells + (Shape::is_long(p) ? 0 : u % Shape::kCells);
+        const uint8_t* from = unit<F, p>(next.planes, cell / (L::planes().at[p].elements / kCell));
+        if (kBytes < kPiece) from -= lane() % kStrip * kBytes;
+        copy_async<kPiece>(slot + Shape::offset(p) + (u * kWarp + lane()) * kPiece, from);
+      }
+      copy_planes<p + 1>(next, slot);
+    }
+  }
+
+  JUNO_GPU static float add_block(float acc, const RingView<Shape>& view, int block,
+                                  const unsigned char* records) {
+    const unsigned char* const record = records + block * record_bytes(kBlock);
+    const auto head = L::head(view, block * Shape::kCells);
+    const float dx = *reinterpret_cast<const float*>(record + kBlock + kBlock / 8);
+    Scales scales;
+    int sum = 0, minimum = 0;
+    JUNO_UNROLL
+    for (int j = 0; j < Shape::kCells; ++j) {
+      const auto raw = L::load(view, view.block * Shape::kCells + j);
+      if (j == 0) scales = L::scales(head, raw, block * Shape::kCells);
+      uint32_t w[8];
+      L::words(raw, w);
+      const auto* q = reinterpret_cast<const Quad32*>(record + j * kCell);
+      const Quad32 low = q[0], high = q[1];
+      const uint32_t x[8] = {low.x[0],  low.x[1],  low.x[2],  low.x[3],
+                             high.x[0], high.x[1], high.x[2], high.x[3]};
+      const uint32_t h = reinterpret_cast<const uint32_t*>(record + kBlock)[j];
+      sum += cell_product<F>(w, scales, j, x, h);
+      minimum = cell_minimum<F>(scales, j, h, minimum);
+      if ((j + 1) % kUnitCells != 0) continue;
+      acc = fma(scales.d * dx, static_cast<float>(sum), acc);
+      sum = 0;
+    }
+    return quant::HasMin<F> ? fma(scales.m * dx, static_cast<float>(minimum), acc) : acc;
+  }
+
+  const MatvecArgs& a_;
+  const Share& share_;
+  const int twice_;
+  int begin_, end_, steps_;
+};
+
+}  // namespace juno::gpu
