@@ -146,9 +146,9 @@ int kernel_for(const MatvecArgs& a, int first, int last) {
   return -1;
 }
 
-// The blocks of a product. One row of activations goes to as many multiprocessors as there are strips for;
-// long ones to large blocks, one a multiprocessor, because each block rounds the row for itself. Measured on
-// an H200 (docs/performance.md).
+// The blocks of a product. One row of activations goes to as many multiprocessors as there are strips for, to
+// each once where that gives every warp one; long ones to large blocks, one a multiprocessor, because each
+// block rounds the row for itself. Measured on an H200 (docs/performance.md).
 struct BlockShape {
   int warps = 0;
   int64_t blocks = 1;
@@ -166,7 +166,8 @@ BlockShape block_shape(const MatvecArgs& a, const Chip& chip, int64_t shared) {
   const int64_t pairs = a.ids ? a.pairs : 1,
                 room = std::max<int64_t>(chip.multiprocessors * resident / pairs, 1);
   const int64_t tasks = one ? strips(a) : ceil_div(strips(a), shape.warps);
-  shape.blocks = std::clamp<int64_t>(tasks, 1, room);
+  const bool few = one && tasks <= int64_t{chip.multiprocessors} * shape.warps;  // a strip a warp
+  shape.blocks = std::clamp<int64_t>(tasks, 1, few ? std::min<int64_t>(room, chip.multiprocessors) : room);
   return shape;
 }
 
@@ -204,7 +205,9 @@ Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
 
 }  // namespace
 
-bool can_gate(const MatvecArgs& a) { return kernel_for(a, 0, 2) >= 0; }
+bool can_gate(const MatvecArgs& a) {
+  return a.parts[0].weight.format == a.parts[1].weight.format && kernel_for(a, 0, 2) >= 0;
+}
 
 std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
   const int parts = a.part_count;
