@@ -150,17 +150,19 @@ TEST(Launches, OfExpertsRefuseAGateThatIsUnlikeUp) {
   };
   const auto f32 = [&](int64_t rows, int64_t cols) { return of(0, {.rows = rows, .cols = cols}); };
   const Tensor ids{numbers.data(), DType::kI32, {.rows = 1, .cols = 2}};
-  const ExpertsStep step{
-      .y = f32(1, 256),
-      .x = f32(1, 256),
-      .w = {of(quant::Q4_K::gguf_id, {4, 256, 256}), of(quant::Q8_0::gguf_id, {4, 256, 256}),
-            of(quant::Q8_0::gguf_id, {4, 256, 256})},
-      .routes = {.ids = ids, .weights = f32(1, 2)},
-      .scratch = reinterpret_cast<std::byte*>(numbers.data())};
-  const auto refused = guard([&] { return lower({step}, {}).workspace; });
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("gate is in Q4_K and up in Q8_0"), std::string::npos)
-      << refused.error().message;
+  for (const auto& [up, name] : {std::pair{quant::Q8_0::gguf_id, "Q8_0"}, {quant::Q6_K::gguf_id, "Q6_K"}}) {
+    const ExpertsStep step{.y = f32(1, 256),
+                           .x = f32(1, 256),
+                           .w = {of(quant::Q4_K::gguf_id, {4, 256, 256}), of(up, {4, 256, 256}),
+                                 of(quant::Q8_0::gguf_id, {4, 256, 256})},
+                           .routes = {.ids = ids, .weights = f32(1, 2)},
+                           .scratch = reinterpret_cast<std::byte*>(numbers.data())};
+    const auto refused = guard([&] { return lower({step}, {}).workspace; });
+    ASSERT_FALSE(refused) << name;
+    EXPECT_NE(refused.error().message.find(fmt::format("gate is in Q4_K and up in {}", name)),
+              std::string::npos)
+        << refused.error().message;
+  }
 }
 
 // Of an A100, and of cards for a desk.
