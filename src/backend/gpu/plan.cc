@@ -227,37 +227,41 @@ std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
 // Attention.
 
 AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
-  constexpr int kFewChunks = 4;                      // that one block does at once
-  constexpr int kFewTeams = 4;                       // of one head each, on a multiprocessor
-  constexpr int kMostTiles = 2;                      // of heads, that a team has at a time
+  constexpr int kFewChunks = 4;       // that one block does at once
+  constexpr int kFewTeams = 4;        // of one head each, on a multiprocessor
+  constexpr int kMostTiles = 2;       // of heads, that a team has at a time
+  constexpr int64_t kMostBeside = 4;  // teams that registers of a multiprocessor are enough for
   constexpr int64_t kMostParts = int64_t{80} << 20;  // a third of a GB
   const int64_t tasks = int64_t{a.rows} * a.places.kv_heads, room = chip.shared_per_block;
   const int group = a.heads / a.places.kv_heads;
   AttendPlan p;
   const bool apart = a.max_chunks * tasks * group <= kFewTeams * chip.multiprocessors;
   p.share = apart ? 1 : group;
+  p.rehearse = apart;
   AttendArgs shared = a;
   shared.share = p.share;
   const bool few = a.max_chunks <= kFewChunks && AttendLayout(shared, a.max_chunks).bytes <= room;
   float somewhere = 0;
   shared.parts = &somewhere;
   // Teams that have room on the device at once.
-  const int64_t at_once = chip.multiprocessors * std::max<int64_t>(room / AttendLayout(shared, 1).bytes, 1);
+  const int64_t at_once =
+      chip.multiprocessors * std::clamp<int64_t>(room / AttendLayout(shared, 1).bytes, 1, kMostBeside);
   const bool many = 2 * tasks >= at_once;
   const int64_t parts = int64_t{a.rows} * a.heads * a.max_chunks * (a.places.value_dim + 2);
   if (!many && few) {
     p.teams = a.max_chunks;
   } else if (!many && parts <= kMostParts) {
-    p.blocks = static_cast<int>(std::min<int64_t>(ceil_div(at_once, tasks), a.max_chunks));
+    p.blocks = static_cast<int>(std::min<int64_t>(at_once / tasks, a.max_chunks));
     p.parts = static_cast<size_t>(parts);
   }
-  p.tile = p.share <= 2 ? p.share : 4;
+  p.tile = p.share <= 2 ? p.share : p.teams > 1 ? 4 : 2;  // measured on an H200
   p.team = kChunk * static_cast<int>(std::min<int64_t>(ceil_div(p.share, p.tile), kMostTiles));
   return p;
 }
 
 Launch plan_attend(AttendArgs a, const AttendPlan& p) {
   a.share = p.share;
+  a.rehearse = p.rehearse && p.blocks * p.teams >= a.max_chunks;
   a.team = p.team;
   a.tile = p.tile;
   return launch(Kernel::attend,
