@@ -237,7 +237,6 @@ AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
   AttendPlan p;
   const bool apart = a.max_chunks * tasks * group <= kFewTeams * chip.multiprocessors;
   p.share = apart ? 1 : group;
-  p.rehearse = apart;
   AttendArgs shared = a;
   shared.share = p.share;
   const bool few = a.max_chunks <= kFewChunks && AttendLayout(shared, a.max_chunks).bytes <= room;
@@ -261,7 +260,6 @@ AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
 
 Launch plan_attend(AttendArgs a, const AttendPlan& p) {
   a.share = p.share;
-  a.rehearse = p.rehearse && p.blocks * p.teams >= a.max_chunks;
   a.team = p.team;
   a.tile = p.tile;
   return launch(Kernel::attend,

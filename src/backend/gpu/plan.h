@@ -38,7 +38,6 @@ bool can_gate(const MatvecArgs& a);  // Epilogue::kGated: one kernel serves the 
 struct AttendPlan {
   int blocks = 1, teams = 1, share = 1, team = 64, tile = 1;
   size_t parts = 0;
-  bool rehearse = false;
 };
 AttendPlan attend_plan(const AttendArgs& a, const Chip& chip);
 Launch plan_attend(AttendArgs a, const AttendPlan& how);

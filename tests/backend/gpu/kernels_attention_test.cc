@@ -142,7 +142,7 @@ Bits on_gpu(Decoding& d, AttendPlan how, Prepared prepared) {
   }
   const ops::ScoreScale scale = ops::score_scale(d.how());
   AttendArgs a{
-      .prepare = prepare, .y = y.f32(), .places = places, .rows = n, .heads = c.heads, .max_chunks = 5};
+      .prepare = prepare, .y = y.f32(), .places = places, .rows = n, .heads = c.heads, .max_chunks = 20};
   a.window = c.window;
   a.capped = scale.capped;
   a.before = scale.before;
@@ -162,8 +162,6 @@ std::vector<AttendPlan> plans(int group) {
           {.teams = 1, .share = group, .team = 128, .tile = 1},
           {.teams = 5, .share = group, .team = 64, .tile = 2},
           {.teams = 5, .share = 1, .team = 64, .tile = 1},
-          {.teams = 6, .share = 1, .team = 64, .tile = 1, .rehearse = true},
-          {.blocks = 5, .teams = 1, .share = 1, .team = 64, .tile = 1, .parts = 1, .rehearse = true},
           {.blocks = 2, .teams = 1, .share = group, .team = 64, .tile = 4, .parts = 1},
           {.blocks = 4, .teams = 1, .share = 1, .team = 64, .tile = 1, .parts = 1},
           {.blocks = 3, .teams = 2, .share = group, .team = 192, .tile = 1, .parts = 1}};

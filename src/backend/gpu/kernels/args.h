@@ -126,7 +126,6 @@ struct AttendArgs {
   // Set by plan_attend: query heads of a block, threads that have a chunk together, heads of a thread at a
   // time.
   int32_t share = 1, team = 64, tile = 1;
-  int32_t rehearse = 0;  // a team has one chunk at most, and there is time to go through it twice
 };
 
 enum class Elementwise : int32_t { kAdd, kScale, kSoftcap, kGated, kCopy };

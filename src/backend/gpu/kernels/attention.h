@@ -94,7 +94,6 @@ template <int kRuns, int kHeads>
 class AttendTeam {
  public:
   static constexpr int kWidth = kRuns * 8, kColumns = kWidth / kChunk;
-  bool real = true;  // else a rehearsal, so that the text is at hand: nothing is stored
 
   JUNO_GPU AttendTeam(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout)
       : a_(a),
@@ -273,7 +272,7 @@ template <int kRuns, int kHeads>
 JUNO_GPU void AttendTeam<kRuns, kHeads>::take_sums(int h, int chunk, const ChunkSums& next,
                                                    bool first) const {
   if (a_.parts) {
-    if (real) *sums_of(a_, task_.head(a_, h), chunk) = next;
+    *sums_of(a_, task_.head(a_, h), chunk) = next;
     return;
   }
   ChunkSums& all = at<ChunkSums>(layout_.sums)[h];
@@ -358,7 +357,7 @@ JUNO_GPU void AttendTeam<kRuns, kHeads>::put_values(int first_head, int chunk, b
   const int column = place() * kColumns, dim = a_.places.value_dim;
   const int64_t apart = int64_t{a_.max_chunks} * dim;  // from head to head
   const int heads = task_.group - first_head;
-  if (column >= dim || (a_.parts && !real)) return;
+  if (column >= dim) return;
   if (a_.parts) {
     float* part = part_of(a_, task_.head(a_, first_head), chunk) + column;
     JUNO_UNROLL
@@ -387,16 +386,16 @@ JUNO_GPU bool is_left(const AttendArgs& a, int row) {
 // Queries to shared memory, a warp a head, and where this block has the row's last chunk its own key and
 // value, which the first of the blocks that share them stores. Queries and keys are filled up with 0.
 JUNO_GPU void prepare_task(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout,
-                           bool has_last, bool real) {
+                           bool has_last) {
   const PrepareArgs& from = a.prepare;
   const Places& p = a.places;
-  const bool keeps = real && task.first_head % (a.heads / p.kv_heads) == 0;
+  const bool keeps = task.first_head % (a.heads / p.kv_heads) == 0;
   const int heads = task.group + (task.brings_key && has_last ? 1 : 0), width = layout.width;
   JUNO_UNROLL_BY(1)
   for (int h = warp(); h < heads; h += warps()) {
     const bool is_q = h < task.group;
     float* const y = own_rows(layout) + (is_q ? h : layout.key_row) * width;
-    prepare_head_of(from, task.row, is_q ? task.first_head + h : a.heads + task.kv_head, a.heads, y, real);
+    prepare_head_of(from, task.row, is_q ? task.first_head + h : a.heads + task.kv_head, a.heads, y);
     uint16_t* const key = is_q ? nullptr : cache_row(p, p.keys, p.key_dim, task.row, task.kv_head);
     JUNO_UNROLL_BY(1)
     for (int i = lane(); i < width; i += kWarp) {
@@ -411,14 +410,14 @@ JUNO_GPU void prepare_task(const AttendArgs& a, const AttendTask& task, const At
   uint16_t* const value = cache_row(p, p.values, p.value_dim, task.row, task.kv_head);
   JUNO_UNROLL_BY(1)
   for (int i = thread(); i < p.value_dim; i += threads()) {
-    own_halves(layout)[width + i] = float_to_half(real ? v[i] : 0.0f);
+    own_halves(layout)[width + i] = float_to_half(v[i]);
     if (keeps) value[i] = own_halves(layout)[width + i];
   }
 }
 
 // What the teams' chunks come to, a chunk or what a lone team made of all, from the left.
-JUNO_GPU void merge_teams(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout, int teams,
-                          bool real) {
+JUNO_GPU void merge_teams(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout,
+                          int teams) {
   const int dim = a.places.value_dim, chunks = task.chunk_end - task.chunk_begin;
   JUNO_UNROLL_BY(1)
   for (int i = thread(); i < task.group * dim; i += threads()) {
@@ -434,48 +433,42 @@ JUNO_GPU void merge_teams(const AttendArgs& a, const AttendTask& task, const Att
       o = t == 0 ? x : o * by.keep + x * by.take;
       now = t == 0 ? next : ChunkSums{now.l * by.keep + next.l * by.take, by.n};
     }
-    if (real) a.y[task.head(a, h) * dim + i % dim] = o / now.l;
+    a.y[task.head(a, h) * dim + i % dim] = o / now.l;
   }
 }
 
-// Grid: chunks, query heads by a.share, rows. The text of a short sequence waits for its instructions more
-// than for anything else, so it is gone through once before the launch before has ended.
+// Grid: chunks, query heads by a.share, rows.
 template <int kRuns, int kHeads>
 JUNO_GPU void attend_task(const AttendArgs& a, const AttendTask& task, const Spot& at) {
   const int teams = threads() / a.team, stride = at.across * teams;
   const AttendLayout layout(a, teams);
-  AttendTeam<kRuns, kHeads> team(a, task, layout);
-  const int begin = task.chunk_begin + at.x * teams + team.team();
-  team.fetch_keys(begin, task.page_of(begin));
-  team.fetch_values(begin, task.page_of(begin));
+  const AttendTeam<kRuns, kHeads> team(a, task, layout);
+  int chunk = task.chunk_begin + at.x * teams + team.team();
+  int64_t page = task.page_of(chunk);
+  team.fetch_keys(chunk, page);
+  team.fetch_values(chunk, page);
   team.fill_up_keys();
-  JUNO_UNROLL_BY(1)
-  for (int time = a.rehearse != 0 && task.brings_key ? 0 : 1; time < 2; ++time) {
-    team.real = time == 1;
-    if (team.real && task.brings_key) wait_dependency();
-    prepare_task(a, task, layout, (task.chunk_end - 1 - task.chunk_begin) / teams % at.across == at.x,
-                 team.real);
-    barrier();
-    bool first = true;
-    JUNO_UNROLL_BY(1)
-    for (int chunk = begin; chunk < task.chunk_end; chunk += stride, first = false) {
-      const int64_t page = task.page_of(chunk + stride);
-      copies_wait<1>();
-      if (task.brings_key && task.is_last(chunk)) team.add_own();
-      team.meet();
-      team.score();
-      team.meet();
-      team.fetch_keys(chunk + stride, page);
-      team.weigh(chunk, first);
-      copies_wait<1>();
-      team.meet();
-      team.add_values(chunk, first);
-      team.meet();
-      team.fetch_values(chunk + stride, page);
-    }
-    barrier();
-    if (!a.parts) merge_teams(a, task, layout, teams, team.real);
+  if (task.brings_key) wait_dependency();
+  prepare_task(a, task, layout, (task.chunk_end - 1 - task.chunk_begin) / teams % at.across == at.x);
+  barrier();
+  for (bool first = true; chunk < task.chunk_end; chunk += stride, first = false) {
+    page = task.page_of(chunk + stride);
+    copies_wait<1>();
+    if (task.brings_key && task.is_last(chunk)) team.add_own();
+    team.meet();
+    team.score();
+    team.meet();
+    team.fetch_keys(chunk + stride, page);
+    team.weigh(chunk, first);
+    copies_wait<1>();
+    team.meet();
+    team.add_values(chunk, first);
+    team.meet();
+    team.fetch_values(chunk + stride, page);
   }
+  if (a.parts) return;
+  barrier();
+  merge_teams(a, task, layout, teams);
 }
 template <int kRuns>
 JUNO_GPU void attend_heads(const AttendArgs& a, const AttendTask& task, const Spot& at) {

@@ -35,12 +35,11 @@ JUNO_GPU void turn_pair(float& first, float& second, float c, float s) {
   second = fma(x0, s, x1 * c);
 }
 
-// To y in shared memory. `turn`: the row's angles, null where there is no rope. Where it is not real, x and
-// the angles are not there yet and not read.
+// To y in shared memory. `turn`: the row's angles, null where there is no rope.
 JUNO_GPU void prepare_head(const float* x, int n, const NormWeights& norm, const RopeShape& rope,
-                           const float* turn, float* y, bool real) {
+                           const float* turn, float* y) {
   JUNO_UNROLL_BY(4)
-  for (int i = lane(); i < n; i += kWarp) y[i] = real ? x[i] : 0.0f;
+  for (int i = lane(); i < n; i += kWarp) y[i] = x[i];
   if (norm.weight) {
     const Normed of = norm_of_head(y, n, norm);
     JUNO_UNROLL_BY(1)
@@ -50,18 +49,18 @@ JUNO_GPU void prepare_head(const float* x, int n, const NormWeights& norm, const
   if (!turn) return;
   JUNO_UNROLL_BY(2)
   for (int j = lane(); j < rope.pairs; j += kWarp)
-    turn_pair(y[rope.interleaved ? 2 * j : j], y[rope.interleaved ? 2 * j + 1 : j + rope.pairs],
-              real ? turn[j] : 0.0f, real ? turn[rope.pairs + j] : 0.0f);
+    turn_pair(y[rope.interleaved ? 2 * j : j], y[rope.interleaved ? 2 * j + 1 : j + rope.pairs], turn[j],
+              turn[rope.pairs + j]);
   warp_barrier();
 }
 
 // Of a row: head `at` of q, and behind these, of k.
-JUNO_GPU void prepare_head_of(const PrepareArgs& a, int row, int at, int heads, float* y, bool real = true) {
+JUNO_GPU void prepare_head_of(const PrepareArgs& a, int row, int at, int heads, float* y) {
   const bool is_q = at < heads;
   const float* const x = is_q ? a.q + row * a.q_stride : a.k + row * a.k_stride;
   prepare_head(x + static_cast<int64_t>(is_q ? at : at - heads) * a.places.key_dim, a.places.key_dim,
                is_q ? a.q_norm : a.k_norm, a.rope,
-               a.table ? a.table + static_cast<int64_t>(row) * 2 * a.rope.pairs : nullptr, y, real);
+               a.table ? a.table + static_cast<int64_t>(row) * 2 * a.rope.pairs : nullptr, y);
 }
 
 // Where the cache has a row's own key or value.
