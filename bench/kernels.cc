@@ -54,16 +54,12 @@ const FormatKernels& kernels_of(const Kernels& kernels, const FormatInfo& format
 void multiply(benchmark::State& state, const Isa& isa, const FormatInfo& format, const Shape& shape) {
   const Kernels& kernels = isa.kernels();
   const FormatKernels& of = kernels_of(kernels, format);
-  Product p;
+  Product p = of.product();
   p.k = shape.k;
   p.outputs = shape.outputs;
   p.tokens = shape.tokens;
   p.row_bytes = format.row_bytes(shape.k);
   p.block = format.activation_block(shape.k);
-  p.panels = of.panels;
-  p.cell = of.cell;
-  p.times = of.times;
-  p.widest = of.widest;
   p.turned = of.turn != nullptr;
   const Bytes weight(p.row_bytes * p.outputs), x(sizeof(float) * p.tokens * p.k),
       y(sizeof(float) * p.tokens * p.outputs);

@@ -49,16 +49,12 @@ double seconds(const Kernels& kernels, const FormatKernels& of, const Product& p
 
 double measure(const Kernels& kernels, const FormatKernels& of, const FormatInfo& format, int tokens,
                int64_t outputs) {
-  Product p;
+  Product p = of.product();
   p.k = 2048;
   p.outputs = outputs;
   p.tokens = tokens;
   p.row_bytes = format.row_bytes(p.k);
   p.block = format.activation_block(p.k);
-  p.panels = of.panels;
-  p.cell = of.cell;
-  p.times = of.times;
-  p.widest = of.widest;
   const size_t weights = static_cast<size_t>(p.row_bytes * p.outputs),
                numbers = static_cast<size_t>(tokens * p.k);
   const Memory weight = memory(weights), x = memory(numbers * sizeof(float)),

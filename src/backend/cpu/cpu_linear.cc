@@ -18,17 +18,13 @@ Product product(const CpuDevice& device, int64_t tokens, const Tensor& weight, o
   const quant::FormatInfo& format = ops::format_of(weight);
   const FormatKernels& own = device.kernels_of(weight);
   const CpuDevice::Place place = device.place_of(weight);
-  Product p;
-  p.panels = own.panels;
+  Product p = own.product();
   p.turned = place.turned;
   p.weight = place.data;
   p.row_bytes = format.row_bytes(weight.cols());
   p.k = weight.cols();
   p.outputs = weight.rows();
   p.block = format.activation_block(weight.cols());
-  p.cell = own.cell;
-  p.times = own.times;
-  p.widest = own.widest;
   p.tokens = static_cast<int>(tokens);
   p.planes = activations == ops::Activations::kInt8x2 && !format.is_float ? 2 : 1;
   return p;

@@ -86,6 +86,13 @@ struct FormatKernels {
   void (*turn_back)(const uint8_t* block, int row, uint8_t* to);
   void (*multiply)(const Product& p, int64_t first, int64_t last,
                    std::byte* scratch);  // outputs [first, last)
+
+  // A product with such weights, but for what and how much it multiplies.
+  JUNO_BOTH Product product() const {
+    Product p;
+    p.panels = panels, p.cell = cell, p.times = times, p.widest = widest;
+    return p;
+  }
 };
 
 // Some rows of one run, the query heads that share one head of the cache. Pointers are to row 0 and the first
