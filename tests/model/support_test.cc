@@ -153,7 +153,11 @@ Bench::Bench(gguf::Reader file, int64_t context, std::unique_ptr<ops::Executor> 
 
   std::vector<int32_t> rows(kMostRows);
   const ops::Run run{.rows = kMostRows, .pages = pages_[0]};
-  const Batch largest{row_of(rows), row_of(rows), row_of(rows), false, {&run, 1}, layers_};
+  const Batch largest{.tokens = row_of(rows),
+                      .positions = row_of(rows),
+                      .outputs = row_of(rows),
+                      .runs = {&run, 1},
+                      .layers = layers_};
   take(op_->plan(largest, [&](const Batch& b) { forward(*model_.architecture, *op_, b); }));
 }
 
@@ -173,7 +177,11 @@ std::vector<std::vector<float>> Bench::run(const std::vector<Chunk>& chunks) {
   }
   std::vector<int32_t> outputs(tokens.size());
   std::iota(outputs.begin(), outputs.end(), 0);
-  const Batch batch{row_of(tokens), row_of(positions), row_of(outputs), false, runs, layers_};
+  const Batch batch{.tokens = row_of(tokens),
+                    .positions = row_of(positions),
+                    .outputs = row_of(outputs),
+                    .runs = runs,
+                    .layers = layers_};
   const Tensor logits = forward(*model_.architecture, *op_, batch);
   EXPECT_EQ(logits.shape, (Shape{.rows = int64_t(tokens.size()), .cols = model_.config.vocab}));
   std::vector<float> flat(logits.shape.size());

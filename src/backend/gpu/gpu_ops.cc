@@ -123,6 +123,7 @@ void GpuOps::record(Program& p, const ops::Batch& batch, const std::function<Ten
     p.result = forward();
   } catch (...) {
     recording_ = false;
+    steps_.clear();
     throw;
   }
   recording_ = false;
@@ -199,8 +200,8 @@ Lowered GpuOps::lower_steps(const Steps& steps) {
   if (!counters_) {
     const std::vector<uint32_t> zeros(kCounters);
     counters_ = take(runtime_.allocate(zeros.size() * sizeof(uint32_t)));
-    runtime_.write(counters_, zeros.data(), zeros.size() * sizeof(uint32_t));
     how_.memory.counters = static_cast<uint32_t*>(counters_);
+    runtime_.write(counters_, zeros.data(), zeros.size() * sizeof(uint32_t));
   }
   how_.memory.workspace = static_cast<std::byte*>(workspace_);
   Lowered lowered = lower(steps, how_);

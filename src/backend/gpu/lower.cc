@@ -70,6 +70,7 @@ class Lowerer {
   // The input of products as they take it: as it is, or rounded by a launch before them.
   void input(MatvecArgs& a, const QuantiseArgs& x, bool is_float);
   void products(MatvecArgs a);
+  void add_products(const MatvecArgs& a);
   // The same for more rows than those launches serve at once; false where there is no kernel for that.
   bool many_products(const MatvecArgs& a, const QuantiseArgs& x);
   void float_products(const MatvecArgs& a, const float* x);
@@ -124,6 +125,14 @@ void Lowerer::input(MatvecArgs& a, const QuantiseArgs& x, bool is_float) {
   a.x = round.y;
 }
 
+void Lowerer::add_products(const MatvecArgs& a) {
+  const std::vector<Launch> launches = plan(a, how_.chip);
+  if (launches.empty())
+    fail(Code::kBadData, "[backend/gpu] there is no kernel for weights in {}",
+         quant::find_format(a.parts[0].weight.format)->name);
+  for (const Launch& one : launches) add(one);
+}
+
 // Few tokens at a time.
 void Lowerer::products(MatvecArgs a) {
   const int32_t tokens = a.tokens, step = std::max(matvec_rows(a.k, a.block, how_.chip) / a.planes, 1);
@@ -138,12 +147,12 @@ void Lowerer::products(MatvecArgs a) {
       const int64_t n = int64_t{t} * a.planes * a.k;
       part.x = {.q = a.x.q + n, .d = a.x.d + n / a.block, .h = a.x.h + n / 32};
     }
-    for (const Launch& one : plan(part, how_.chip)) add(one);
+    add_products(part);
   }
 }
 
 bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
-  if (!can_multiply_many(how_.chip)) return false;
+  if (!can_multiply_many(how_.chip) || a.k == a.block) return false;  // one block: plan_prompt.cc, choose()
   const int32_t rows = x.tokens * x.planes;
   const PanelCounts counts = panel_counts(rows, a.k, a.block);
   RoundArgs round{.from = x,
@@ -410,7 +419,7 @@ void Lowerer::expert_products(MatvecArgs a, const float* x, const Groups& g, con
                            .block = a.block,
                            .planes = a.planes};
   input(a, round, format.is_float);
-  for (const Launch& one : plan(a, how_.chip)) add(one);
+  add_products(a);
 }
 
 // Pair t·top_k + i is token t with its i-th expert: gate and up of its input, act(gate) ∘ up, down, and all

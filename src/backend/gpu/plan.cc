@@ -215,7 +215,8 @@ std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
   assert(a.epilogue != Epilogue::kGated);
   std::vector<Launch> launches;
   for (int first = 0, last = parts; first < parts; first = last) {
-    for (last = parts; kernel_for(a, first, last) < 0;) --last;
+    for (last = parts; last > first && kernel_for(a, first, last) < 0;) --last;
+    if (last == first) return {};
     MatvecArgs some = a;
     some.part_count = last - first;
     for (int i = first; i < last; ++i) some.parts[i - first] = a.parts[i];
@@ -231,7 +232,7 @@ AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
   constexpr int kFewTeams = 4;        // of one head each, on a multiprocessor
   constexpr int kMostTiles = 2;       // of heads, that a team has at a time
   constexpr int64_t kMostBeside = 4;  // teams that registers of a multiprocessor are enough for
-  constexpr int64_t kMostParts = int64_t{80} << 20;  // a third of a GB
+  constexpr int64_t kMostParts = int64_t{60} << 20;  // less than what placement leaves free
   const int64_t tasks = int64_t{a.rows} * a.places.kv_heads, room = chip.shared_per_block;
   const int group = a.heads / a.places.kv_heads;
   AttendPlan p;

@@ -28,8 +28,9 @@ Launch plan(const RepackArgs& a);
 // several calls or to the tensor cores. block is 0 for float weights.
 inline constexpr int kMatvecRows = 8;
 int matvec_rows(int k, int block, const Chip& chip);
-int64_t matvec_shared(int rows, int k, int block);                // bytes of a block of threads
-std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip);  // one, where one kernel serves all parts
+int64_t matvec_shared(int rows, int k, int block);  // bytes of a block of threads
+// One, where one kernel serves all parts; none where a format has no kernel.
+std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip);
 bool can_gate(const MatvecArgs& a);  // Epilogue::kGated: one kernel serves the formats of parts 0 and 1
 
 // Attention of decoding rows: how many blocks share the chunks of a row, how many teams a block has, and

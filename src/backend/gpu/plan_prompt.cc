@@ -97,8 +97,11 @@ Choice choose(const ManyArgs& a, const Chip& chip) {
   Choice best;
   consider(best, way<FewShape>(m->few, 1000, 9000, 4000), a, chip);
   consider(best, way<WideShape>(m->wide, 830, 5000, 3000), a, chip);
+  // Its sums wait in memory that the launch before may still use, and groups without a block end before it
+  // has.
+  const bool has_groups = a.k / a.block >= 4;
   for (const Broad& b : kBroad)
-    if (b.format == m->format && b.unit == m->unit)
+    if (b.format == m->format && b.unit == m->unit && has_groups)
       consider(best, way<BroadShape>(b.kernel, 1250, 10000, 5000), a, chip);
   return best;
 }

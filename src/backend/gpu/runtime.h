@@ -47,8 +47,8 @@ class Runtime {
   uint64_t peak() const { return peak_; }  // and at most
   const Traffic& traffic() const { return traffic_; }
 
-  // Zeroed, aligned to kAllocationAlign. Where there is none the Result says so, and nothing else is
-  // disturbed.
+  // Aligned to kAllocationAlign; what is in it may be anything. Where there is none the Result says so, and
+  // nothing else is disturbed.
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;
   // Of the host's memory, which kernels write to where it lies: what they have for the host then needs no

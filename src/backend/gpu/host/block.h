@@ -82,7 +82,7 @@ class Block {
   std::vector<Flight> flights_;
   jmp_buf back_;
   Meeting all_;
-  std::array<Meeting, 15> teams_;
+  std::array<Meeting, 6> teams_;  // as many as the device has names for
   int current_ = 0, left_ = 0;
   bool dependency_ = false;  // the launches before this one are done
   std::exception_ptr failed_;

@@ -60,12 +60,6 @@ JUNO_GPU T warp_max(T value, int line = __builtin_LINE()) {
   for (int i = 0; i < kWarp; ++i) value = left_by<T>(boxes, i) > value ? left_by<T>(boxes, i) : value;
   return value;
 }
-JUNO_GPU int warp_sum(int value, int line = __builtin_LINE()) {
-  const std::byte* boxes = host::meet_warp(&value, sizeof value, line);
-  int sum = 0;
-  for (int i = 0; i < kWarp; ++i) sum += left_by<int>(boxes, i);
-  return sum;
-}
 
 // Integers.
 JUNO_GPU int signed_byte(uint32_t x, int i) { return static_cast<int8_t>(x >> (8 * i)); }
@@ -89,7 +83,6 @@ JUNO_GPU uint32_t atomic_add(uint32_t* to, uint32_t value) {
   *to = before + value;
   return before;
 }
-JUNO_GPU void atomic_max(uint64_t* to, uint64_t value) { *to = value > *to ? value : *to; }
 JUNO_GPU void fence() {}
 
 // Halves.
@@ -138,48 +131,6 @@ JUNO_GPU void copies_wait() {
     host::land(groups.front());
     groups.erase(groups.begin());
   }
-}
-
-// Tensor cores.
-struct MmaOperands {
-  uint32_t a[4], b[2];
-};
-JUNO_GPU const std::byte* share_operands(const uint32_t (&a)[4], const uint32_t (&b)[2], int line) {
-  const MmaOperands mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
-  return host::meet_warp(&mine, sizeof mine, line);
-}
-JUNO_GPU void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                      int line = __builtin_LINE()) {
-  const std::byte* boxes = share_operands(a, b, line);
-  const int row = lane() / 4, column = lane() % 4 * 2;
-  for (int i = 0; i < 4; ++i) {
-    for (int k = 0; k < 16; ++k) {
-      const auto of_a = left_by<MmaOperands>(boxes, row * 4 + k % 8 / 2);
-      const auto of_b = left_by<MmaOperands>(boxes, (column + i % 2) * 4 + k % 8 / 2);
-      const uint32_t wa = of_a.a[i / 2 + k / 8 * 2] >> (k % 2 * 16), wb = of_b.b[k / 8] >> (k % 2 * 16);
-      c[i] = c[i] + f16_to_f32(static_cast<uint16_t>(wa)) * f16_to_f32(static_cast<uint16_t>(wb));
-    }
-  }
-}
-JUNO_GPU void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                     int line = __builtin_LINE()) {
-  const std::byte* boxes = share_operands(a, b, line);
-  const int row = lane() / 4, column = lane() % 4 * 2;
-  for (int i = 0; i < 4; ++i) {
-    for (int k = 0; k < 32; k += 4) {
-      const auto of_a = left_by<MmaOperands>(boxes, row * 4 + k % 16 / 4);
-      const auto of_b = left_by<MmaOperands>(boxes, (column + i % 2) * 4 + k % 16 / 4);
-      c[i] = dot4(of_a.a[i / 2 + k / 16 * 2], of_b.b[k / 16], c[i]);
-    }
-  }
-}
-JUNO_GPU void load_matrices(uint32_t (&to)[4], const void* row_in_shared, int line = __builtin_LINE()) {
-  const std::byte* boxes = host::meet_warp(&row_in_shared, sizeof row_in_shared, line);
-  for (int i = 0; i < 4; ++i) {
-    const auto* row = left_by<const uint32_t*>(boxes, i * 8 + lane() / 4);
-    to[i] = row[lane() % 4];
-  }
-  warp_barrier(line);
 }
 
 // Programmatic dependent launch: what stands before wait_dependency is done before earlier kernels run,

@@ -73,7 +73,6 @@ JUNO_GPU void fetch(Arrivals&, void* to, const void* from, int bytes) {
 JUNO_GPU void fetch_end(Arrivals& landed) { copies_arrive(landed); }
 
 // ---- products -------------------------------------------------------------------------------------------
-inline constexpr bool kAsyncProducts = false;
 JUNO_GPU void products_begin() {}
 JUNO_GPU void products_end() {}
 template <int kPending>
