@@ -87,8 +87,8 @@ struct StageFetch {
     rest.fetch(tile, stage);
   }
 };
-template <class F, int kRows, int kFetchers>
-struct StageFetch<F, kRows, kFetchers, kPlaneCount<F>> {
+template <class F, int kRows, int kFetchers, int p>
+requires(p == kPlaneCount<F>) struct StageFetch<F, kRows, kFetchers, p> {
   JUNO_GPU StageFetch(const Weight&, int, int, int) {}
   JUNO_GPU void fetch(unsigned char*, int) {}
 };
