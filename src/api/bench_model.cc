@@ -199,7 +199,8 @@ class ModelBench {
     const auto forwards = static_cast<double>(t.batch * (t.prompt - 1 + t.decode));
     const auto heads = static_cast<double>(t.batch * t.decode);
     double device = 0;
-    for (const model::Stage& s : parts_->stages) device += s.ops->device_seconds(kRepeats);
+    if (t.decode > 1 || how_.kernels)
+      for (const model::Stage& s : parts_->stages) device += s.ops->device_seconds(kRepeats);
     tests_.push_back({{"test", t.name},
                       {"tokens", t.tokens()},
                       {"depth", t.depth},

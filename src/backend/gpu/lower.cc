@@ -20,6 +20,17 @@ constexpr int kRoundedInside = 2048;
 
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
+// The parts from `first` on that share its format, to `to`. -> how many
+int32_t take_alike(const MatvecArgs& from, int first, MatvecPart (&to)[3]) {
+  int32_t count = 0;
+  while (first + count < from.part_count &&
+         from.parts[first + count].weight.format == from.parts[first].weight.format) {
+    to[count] = from.parts[first + count];
+    ++count;
+  }
+  return count;
+}
+
 int32_t narrow(int64_t n) { return static_cast<int32_t>(n); }
 
 NormWeights norm_weights(const ops::Norm& n) {
@@ -163,8 +174,7 @@ bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
     if (!round.q[unit / 64]) round.q[unit / 64] = take<uint16_t>(counts.q);
   }
   add(plan(round));
-  for (int i = 0, next = 0; i < a.part_count; i = next) {
-    const uint32_t format = a.parts[i].weight.format;
+  for (int i = 0; i < a.part_count;) {
     ManyArgs many{.part_count = 0,
                   .x = round.y,
                   .rows = rows,
@@ -173,9 +183,8 @@ bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
                   .block = a.block,
                   .residual = a.epilogue == Epilogue::kAdd ? a.residual : nullptr,
                   .arrived = how_.memory.counters};
-    many.x.q = round.q[many_unit(format, a.k) / 64];
-    for (next = i; next < a.part_count && a.parts[next].weight.format == format; ++next)
-      many.parts[many.part_count++] = a.parts[next];
+    many.x.q = round.q[many_unit(a.parts[i].weight.format, a.k) / 64];
+    i += many.part_count = take_alike(a, i, many.parts);
     many.partial = take<float>(partial_count(many, how_.chip));
     many.parked = take<float>(parked_count(many, how_.chip));
     add(plan(many, how_.chip));
@@ -184,15 +193,13 @@ bool Lowerer::many_products(const MatvecArgs& a, const QuantiseArgs& x) {
 }
 
 void Lowerer::float_products(const MatvecArgs& a, const float* x) {
-  for (int i = 0, next = 0; i < a.part_count; i = next) {
+  for (int i = 0; i < a.part_count;) {
     FloatArgs some{.part_count = 0,
                    .x = x,
                    .tokens = a.tokens,
                    .k = a.k,
                    .residual = a.epilogue == Epilogue::kAdd ? a.residual : nullptr};
-    const uint32_t format = a.parts[i].weight.format;
-    for (next = i; next < a.part_count && a.parts[next].weight.format == format; ++next)
-      some.parts[some.part_count++] = a.parts[next];
+    i += some.part_count = take_alike(a, i, some.parts);
     add(plan(some));
   }
 }

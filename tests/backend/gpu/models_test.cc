@@ -52,10 +52,10 @@ void expect_same(const Outcome& gpu, const Outcome& reference) {
 }
 
 // `tokens` of a prompt in chunks, then two more, one by one.
-void expect_same_bits(const std::string& name, int tokens, int chunk) {
+void expect_same_bits(const std::string& name, int tokens, int chunk, Activations profile = {}) {
   const std::string path = engine::fixture(name);
   const engine::EngineOptions options{.context = tokens + 8, .chunk = chunk};
-  Machine gpu = on_gpu(path, options), reference = engine::machine(path, options);
+  Machine gpu = on_gpu(path, options, profile), reference = engine::machine(path, options, profile);
   const auto ids = engine::some_ids(tokens, static_cast<int32_t>(gpu.model->config.vocab));
   expect_same(outcome(gpu, ids, 3), outcome(reference, ids, 3));
 }
@@ -84,12 +84,7 @@ TEST(GpuModels, AgreeWithTheLaunchesOfADevice) {
 TEST(GpuModels, AgreeWhereAnExpertServesManyTokens) {
   expect_same_bits("qwen3moe", 50, 40);
   expect_same_bits("mixtral", 50, 40);
-  const std::string path = engine::fixture("granitemoe");
-  const engine::EngineOptions options{.context = 64, .chunk = 40};
-  Machine gpu = on_gpu(path, options, Activations::kInt8x2);
-  Machine reference = engine::machine(path, options, Activations::kInt8x2);
-  const auto ids = engine::some_ids(50, static_cast<int32_t>(gpu.model->config.vocab));
-  expect_same(outcome(gpu, ids, 3), outcome(reference, ids, 3));
+  expect_same_bits("granitemoe", 50, 40, Activations::kInt8x2);
 }
 
 // No room for tensor cores, and for attention of prompts only of short heads or not at all.
@@ -116,14 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Archs, GpuModel, ::testing::ValuesIn(models()), [](cons
   return name;
 });
 
-TEST(GpuModels, AgreeUnderInt8x2) {
-  const std::string path = engine::fixture("gemma3-q8_0");
-  const engine::EngineOptions options{.context = 64, .chunk = 12};
-  Machine gpu = on_gpu(path, options, Activations::kInt8x2);
-  Machine reference = engine::machine(path, options, Activations::kInt8x2);
-  const auto ids = engine::some_ids(20, static_cast<int32_t>(gpu.model->config.vocab));
-  expect_same(outcome(gpu, ids, 3), outcome(reference, ids, 3));
-}
+TEST(GpuModels, AgreeUnderInt8x2) { expect_same_bits("gemma3-q8_0", 20, 12, Activations::kInt8x2); }
 
 TEST(GpuModels, DecodeSeveralSequencesAtOnce) {
   const std::string path = engine::fixture("llama-untied-q8_0");
