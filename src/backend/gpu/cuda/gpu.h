@@ -70,7 +70,6 @@ JUNO_GPU T shuffle_xor(T value, int mask) {
 }
 JUNO_GPU int warp_max(int value) { return __reduce_max_sync(0xffffffffu, value); }
 JUNO_GPU uint32_t warp_max(uint32_t value) { return __reduce_max_sync(0xffffffffu, value); }
-JUNO_GPU int warp_sum(int value) { return __reduce_add_sync(0xffffffffu, value); }
 
 // Integers.
 // c + the products of four signed bytes.
@@ -87,9 +86,6 @@ JUNO_GPU uint32_t bytes_of(uint32_t low, uint32_t high, uint32_t selector) {
   return __byte_perm(low, high, selector);
 }
 JUNO_GPU uint32_t atomic_add(uint32_t* to, uint32_t value) { return atomicAdd(to, value); }
-JUNO_GPU void atomic_max(uint64_t* to, uint64_t value) {
-  atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
-}
 JUNO_GPU void fence() { __threadfence(); }
 
 // Halves.
@@ -180,21 +176,6 @@ JUNO_GPU void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-// c[16x8] += a[16x32] b[32x8], signed bytes.
-JUNO_GPU void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-// Four 8x8 matrices of halves from shared memory: lane i gives the address of row i % 8 of matrix i / 8.
-JUNO_GPU void load_matrices(uint32_t (&to)[4], const void* row_in_shared) {
-  const auto from = static_cast<uint32_t>(__cvta_generic_to_shared(row_in_shared));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(from)
-               : "memory");
 }
 
 // Programmatic dependent launch.

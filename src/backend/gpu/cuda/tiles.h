@@ -113,7 +113,6 @@ JUNO_GPU void take_registers() {
 // memory in pieces of 8 tokens x 8 halves, 128 bytes each: a token group's pieces follow each other, groups
 // are kGroupBytes apart.
 #if __CUDA_ARCH_FEAT_SM90_ALL
-inline constexpr bool kAsyncProducts = true;
 
 // A matrix descriptor: where, the way to the next piece and to the next group in bytes, and whether shuffled.
 JUNO_GPU uint64_t tile_of(const void* b, uint32_t next_piece, uint32_t next_group, uint32_t swizzled = 0) {
@@ -133,7 +132,6 @@ JUNO_GPU void products_wait(float (&c)[kCount]) {
   JUNO_UNROLL
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
-JUNO_GPU void tiles_fetched() {}
 // What this thread loaded from a tile is there, so that the tile may be fetched over: a load that waits
 // behind others' stores is overtaken otherwise (seen on an H200).
 JUNO_GPU void tiles_read() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
@@ -204,14 +202,12 @@ JUNO_GPU void multiply_half(float (&c)[kCount], const uint32_t (&a)[2], const un
   wgmma(c, whole, tile_of(b, 0, 128), true);
 }
 #else
-inline constexpr bool kAsyncProducts = false;
 JUNO_GPU void products_begin() {}
 JUNO_GPU void products_end() {}
 template <int kPending>
 JUNO_GPU void products_wait() {}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&)[kCount]) {}
-JUNO_GPU void tiles_fetched() {}
 JUNO_GPU void tiles_read() {}
 
 JUNO_GPU void mma_half(float (&c)[4], const uint32_t (&a)[2], uint32_t b) {

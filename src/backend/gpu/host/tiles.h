@@ -79,7 +79,6 @@ template <int kPending>
 JUNO_GPU void products_wait() {}
 template <int kPending, int kCount>
 JUNO_GPU void products_wait(float (&)[kCount]) {}
-JUNO_GPU void tiles_fetched() {}
 JUNO_GPU void tiles_read() {}
 
 // c (+)= the first kDepth columns of a times b.

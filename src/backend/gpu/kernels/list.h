@@ -74,24 +74,36 @@
   X(attend, AttendArgs, 512, 1)   \
   X(attend_merge, AttendArgs, 512, 1)
 
-// Many tokens: products on tensor cores and attention of prompts. F(format, elements of K in a step): a
-// format's own unit of docs/numerics.md §3 and, where that is larger, 32 for rows whose blocks are smaller.
-#define JUNO_MANY_FORMATS(F) \
-  F(Q8_0, 32)                \
-  F(Q4_0, 32)                \
-  F(Q4_1, 32)                \
-  F(Q5_0, 32)                \
-  F(Q5_1, 32)                \
-  F(Q2_K, 128)               \
-  F(Q2_K, 32)                \
-  F(Q3_K, 128)               \
-  F(Q3_K, 32)                \
-  F(Q4_K, 128)               \
-  F(Q4_K, 32)                \
-  F(Q5_K, 64) F(Q5_K, 32) F(Q6_K, 32) F(IQ4_NL, 32) F(IQ4_XS, 32) F(MXFP4, 32) F(TQ2_0, 128) F(TQ2_0, 32)
-#define JUNO_MANY(X, format, unit)            \
+// Many tokens: products on tensor cores, M(X, format, elements of K in a step): a format's own unit of
+// docs/numerics.md §3 and, where that is larger, 32 for rows whose blocks are smaller. In several units, so
+// that they compile side by side.
+#define JUNO_MANY_32(M, X) \
+  M(X, Q8_0, 32) M(X, Q4_0, 32) M(X, Q4_1, 32) M(X, Q5_0, 32) M(X, Q5_1, 32) M(X, IQ4_NL, 32) M(X, MXFP4, 32)
+#define JUNO_MANY_LONG(M, X) \
+  M(X, Q2_K, 128)            \
+  M(X, Q3_K, 128) M(X, Q4_K, 128) M(X, Q5_K, 64) M(X, Q6_K, 32) M(X, IQ4_XS, 32) M(X, TQ2_0, 128)
+#define JUNO_MANY_SHORT(M, X) M(X, Q2_K, 32) M(X, Q3_K, 32) M(X, Q4_K, 32) M(X, Q5_K, 32) M(X, TQ2_0, 32)
+// For the largest batches.
+#define JUNO_BROAD(M, X) \
+  M(X, Q2_K, 128) M(X, Q3_K, 128) M(X, Q4_K, 128) M(X, Q5_K, 64) M(X, Q6_K, 32) M(X, Q8_0, 32)
+
+// F(format, step) of all of them.
+#define JUNO_MANY_FORMAT(F, format, unit) F(format, unit)
+#define JUNO_MANY_FORMATS(F)          \
+  JUNO_MANY_32(JUNO_MANY_FORMAT, F)   \
+  JUNO_MANY_LONG(JUNO_MANY_FORMAT, F) \
+  JUNO_MANY_SHORT(JUNO_MANY_FORMAT, F)
+#define JUNO_BROAD_FORMATS(F) JUNO_BROAD(JUNO_MANY_FORMAT, F)
+
+#define JUNO_MANY_NAME(X, format, unit)       \
   X(wide_##format##_##unit, ManyArgs, 384, 1) \
   X(few_##format##_##unit, ManyArgs, 640, 1)
+#define JUNO_BROAD_NAME(X, format, unit) X(broad_##format##_##unit, ManyArgs, 384, 1)
+#define JUNO_MANY_32_KERNELS(X) JUNO_MANY_32(JUNO_MANY_NAME, X)
+#define JUNO_MANY_LONG_KERNELS(X) JUNO_MANY_LONG(JUNO_MANY_NAME, X)
+#define JUNO_MANY_SHORT_KERNELS(X) JUNO_MANY_SHORT(JUNO_MANY_NAME, X)
+#define JUNO_MANY_BROAD_KERNELS(X) JUNO_BROAD(JUNO_BROAD_NAME, X)
+
 #define JUNO_PROMPT_KERNELS(X)             \
   X(round_panels, RoundArgs, 256, 1)       \
   X(attend_prompt_64, PromptArgs, 256, 1)  \
@@ -100,39 +112,6 @@
   X(attend_capped_64, PromptArgs, 256, 1)  \
   X(attend_capped_128, PromptArgs, 256, 1) \
   X(attend_capped_256, PromptArgs, 128, 1)
-// In several units, so that they compile side by side.
-#define JUNO_MANY_32_KERNELS(X) \
-  JUNO_MANY(X, Q8_0, 32)        \
-  JUNO_MANY(X, Q4_0, 32)        \
-  JUNO_MANY(X, Q4_1, 32)        \
-  JUNO_MANY(X, Q5_0, 32)        \
-  JUNO_MANY(X, Q5_1, 32)        \
-  JUNO_MANY(X, IQ4_NL, 32)      \
-  JUNO_MANY(X, MXFP4, 32)
-#define JUNO_MANY_LONG_KERNELS(X) \
-  JUNO_MANY(X, Q2_K, 128)         \
-  JUNO_MANY(X, Q3_K, 128)         \
-  JUNO_MANY(X, Q4_K, 128)         \
-  JUNO_MANY(X, Q5_K, 64)          \
-  JUNO_MANY(X, Q6_K, 32)          \
-  JUNO_MANY(X, IQ4_XS, 32)        \
-  JUNO_MANY(X, TQ2_0, 128)
-#define JUNO_MANY_SHORT_KERNELS(X) \
-  JUNO_MANY(X, Q2_K, 32)           \
-  JUNO_MANY(X, Q3_K, 32)           \
-  JUNO_MANY(X, Q4_K, 32)           \
-  JUNO_MANY(X, Q5_K, 32)           \
-  JUNO_MANY(X, TQ2_0, 32)
-
-// For the largest batches.
-#define JUNO_BROAD_FORMATS(F) F(Q2_K, 128) F(Q3_K, 128) F(Q4_K, 128) F(Q5_K, 64) F(Q6_K, 32) F(Q8_0, 32)
-#define JUNO_MANY_BROAD_KERNELS(X)    \
-  X(broad_Q2_K_128, ManyArgs, 384, 1) \
-  X(broad_Q3_K_128, ManyArgs, 384, 1) \
-  X(broad_Q4_K_128, ManyArgs, 384, 1) \
-  X(broad_Q5_K_64, ManyArgs, 384, 1)  \
-  X(broad_Q6_K_32, ManyArgs, 384, 1)  \
-  X(broad_Q8_0_32, ManyArgs, 384, 1)
 
 #define JUNO_MANY_FLOAT_KERNELS(X) \
   X(many_F32, FloatArgs, 512, 1)   \

@@ -111,7 +111,6 @@ struct Ring {
   JUNO_GPU static unsigned char* slot_at(int slot) { return shared(Shape::kBarriers + slot * kStageBytes); }
   JUNO_GPU const unsigned char* wait_full() const {
     full(slot)->wait(round & 1);
-    tiles_fetched();
     return slot_at(slot);
   }
   JUNO_GPU void next() {

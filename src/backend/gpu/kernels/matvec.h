@@ -164,32 +164,31 @@ JUNO_GPU void integer_strips(const MatvecArgs& a, const Job job) {
   }
 }
 
-// kBlock: 128, or 0 for whatever else the activations' blocks are. kDepth: 0 for as many steps ahead as there
-// are registers for.
-template <class F, int kBlock, int kRows, int kDepth>
+// As many steps ahead as there are registers for.
+template <class F, int kBlock, int kRows>
 JUNO_GPU void walk_strips(const MatvecArgs& a, const Job& job) {
   constexpr bool kSmall = sizeof(typename Walk<F, kBlock>::Step) <= 80;
   constexpr int kFits = kRows == 1 || (kRows == 2 && kSmall) ? 2 : 1;
-  integer_strips<F, kBlock, kRows, kDepth != 0 ? kDepth : kFits>(a, job);
+  integer_strips<F, kBlock, kRows, kFits>(a, job);
 }
-template <class F, int kBlock, int kRows, int kDepth>
+// kBlock: 128, or 0 for whatever else the activations' blocks are.
+template <class F, int kBlock, int kRows>
 JUNO_GPU void strips_of(const MatvecArgs& a, const Job& job) {
   if constexpr (quant::FloatFormat<F>) {
     float_strips<F, kRows>(a, job);
   } else if constexpr (F::block_size == 32 || kBlock == 128) {
-    walk_strips<F, F::block_size == 32 ? 32 : 128, kRows, kDepth>(a, job);
+    walk_strips<F, F::block_size == 32 ? 32 : 128, kRows>(a, job);
   } else {
     if (a.block == 64) return integer_strips<F, 64, kRows, 1>(a, job);
     integer_strips<F, 32, kRows, 1>(a, job);
   }
 }
-template <int kBlock, int kRows, int kDepth, class... Fs>
+template <int kBlock, int kRows, class... Fs>
 JUNO_GPU void strips_of_any(const MatvecArgs& a, const Job& job, quant::List<Fs...>) {
-  if constexpr (sizeof...(Fs) == 1) (strips_of<Fs, kBlock, kRows, kDepth>(a, job), ...);
-  else
-    ((a.parts[job.part].weight.format == Fs::gguf_id ? strips_of < Fs, kBlock, kRows,
-      kRows == 1 ? 2 : kDepth > (a, job) : void()),
-     ...);
+  ((sizeof...(Fs) == 1 || a.parts[job.part].weight.format == Fs::gguf_id
+        ? strips_of<Fs, kBlock, kRows>(a, job)
+        : void()),
+   ...);
 }
 
 // What of the weights a warp reads first is on its way to the L2 cache while the kernel before still runs: a
@@ -315,7 +314,7 @@ JUNO_GPU void multiply_row(const MatvecArgs& a) {
 }
 
 // List: the formats of the parts. kRows: of activations, at least tokens * planes.
-template <class List, int kBlock, int kRows, int kDepth = 0>
+template <class List, int kBlock, int kRows>
 JUNO_GPU void matvec(const MatvecArgs& a) {
   if constexpr (kRows == 1 && rings(List{})) return multiply_row<List, kBlock>(a);
   const int warps_at_once = blocks_x() * warps(), me = warp() * blocks_x() + block_x();
@@ -335,7 +334,7 @@ JUNO_GPU void matvec(const MatvecArgs& a) {
     job.strips = (a.parts[job.part].weight.rows + kStrip - 1) / kStrip;
     job.first = (me + warps_at_once - before % warps_at_once) % warps_at_once;
     job.stride = warps_at_once;
-    strips_of_any<kBlock, kRows, kDepth>(a, job, List{});
+    strips_of_any<kBlock, kRows>(a, job, List{});
     before += job.strips;
   }
 }

@@ -23,13 +23,12 @@ JUNO_BOTH constexpr int64_t piece_at(int64_t rows, int64_t row, int piece) {
 
 // How a block of threads shares a product. A warpgroup (four warps) multiplies 64 rows of the weight, 16 a
 // warp, with 8 kTiles rows of activations; one warpgroup more fetches.
-template <int kTiles_, int kRowGroups_, int kLevels_, int kHeldLevels_, bool kApart_ = false>
+template <int kTiles_, int kRowGroups_, int kLevels_, int kHeldLevels_>
 struct ManyShape {
   static constexpr int kTiles = kTiles_;
   static constexpr int kRowGroups = kRowGroups_;
   static constexpr int kLevels = kLevels_;  // levels of the tree over the groups that live in registers
   static constexpr int kHeldLevels = kHeldLevels_;  // and in shared memory; the others in memory
-  static constexpr bool kApart = kApart_;           // two sets of products are under way
   // Products are long enough to prepare the next weights behind them.
   static constexpr bool kAhead = kTiles >= 8;
 
@@ -59,7 +58,7 @@ struct ManyShape {
   }
 };
 using FewShape = ManyShape<4, 4, 1, 1>;
-using WideShape = ManyShape<8, 2, 2, 1, true>;
+using WideShape = ManyShape<8, 2, 2, 1>;
 using BroadShape = ManyShape<16, 2, 0, 1>;
 
 // Attention. kDim: at least key_dim and value_dim. Two groups of warps take chunks in turn; a warp has 32

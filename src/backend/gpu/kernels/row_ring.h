@@ -11,13 +11,6 @@
 
 namespace juno::gpu {
 
-// What a lane has of a step in the ring: units of 4 bytes and more are its own, of smaller ones it has those
-// of the strip's four rows. `part` counts the lane's blocks.
-struct RingLane {
-  const unsigned char* slot;
-  int row, part;  // of four
-};
-
 // Steps are four cells of a group, with activation blocks of kBlock elements. kTimes: a warp's ring is so
 // many times kRingBytes.
 template <class F, int kBlock, int kTimes>

@@ -4,15 +4,10 @@
 #include "backend/gpu/kernels/cell.h"
 #include "backend/gpu/kernels/head.h"
 #include "backend/gpu/kernels/round.h"
+#include "backend/gpu/kernels/spot.h"
 #include "base/sin_cos.h"
 
 namespace juno::gpu {
-
-// The next kernel may take its place; it waits, as this one does, for all that went before.
-JUNO_GPU void begin() {
-  trigger_dependents();
-  wait_dependency();
-}
 
 JUNO_GPU int64_t element() { return static_cast<int64_t>(block_x()) * threads() + thread(); }
 JUNO_GPU int64_t elements_at_once() { return static_cast<int64_t>(blocks_x()) * threads(); }

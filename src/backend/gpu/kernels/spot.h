@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a block of threads stands in a grid. A launch has one block a place; a pass (pass.h) has fewer, which
-// go from place to place.
+// Where a block of threads stands in a grid, and how kernels begin.
 #pragma once
 #include "backend/gpu/kernels/gpu.h"
 
@@ -17,8 +16,5 @@ JUNO_GPU void begin() {
   trigger_dependents();
   wait_dependency();
 }
-
-JUNO_GPU int64_t element(const Spot& at) { return static_cast<int64_t>(at.x) * threads() + thread(); }
-JUNO_GPU int64_t elements_at_once(const Spot& at) { return static_cast<int64_t>(at.across) * threads(); }
 
 }  // namespace juno::gpu

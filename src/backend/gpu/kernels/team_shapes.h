@@ -8,7 +8,6 @@
 namespace juno::gpu {
 
 inline constexpr int kChunk = 64;  // positions
-inline constexpr int kMostAttendThreads = 512;
 
 // attend_merge: chunks at a time, at most as many as threads; columns of a block, 32 for each of `wide`
 // warps; its shared memory, of which steps and tops are parts.
