@@ -97,6 +97,8 @@ def test_C71_work_ends_when_its_client_has_left():
         first.close()
         server.cancelled(2)
         assert server.metric("juno_kv_pages", state="used") == 0
+        assert server.metric("juno_http_requests_total", status="500") == 0, "a client that leaves is no fault of the server"
+        until(lambda: "status=0 bytes=0" in server.logged(), "no reply is logged as none")
 
 
 def test_a_graceful_end_lets_what_runs_finish():
