@@ -246,7 +246,7 @@ class Server:
         return self
 
     def __exit__(self, *unused):
-        self.kill()
+        self.end()
         self.folder.cleanup()
         self.folder = self.port = None
 
@@ -276,6 +276,19 @@ class Server:
         self.process.kill()
         self.process.wait()
 
+    def end(self):
+        """As one ends a server, so that a sanitizer looks for what it leaves behind."""
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def health(self):
+        with socket.create_connection(("127.0.0.1", self.port), 10) as s:
+            s.sendall(GET_HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+            return json.loads(b"".join(iter(lambda: s.recv(65536), b"")).partition(b"\r\n\r\n")[2])
+
     def logged(self):
         return pathlib.Path(self.log).read_text(errors="replace")
 
@@ -294,14 +307,16 @@ def free_port():
         return s.getsockname()[1]
 
 
-def juno(program, *args, model=None):
+def juno(program, *args, model=None, gpu=False):
     """model: a GGUF file; without it, the demo model."""
     more = ["--model", f"m={model}"] if model else []
-    return Server([program, "serve", "--cpu", "--quiet", *more, *args], "m" if model else "juno-demo", "juno")
+    return Server([program, "serve", "--gpu" if gpu else "--cpu", "--quiet", *more, *args], "m" if model else "juno-demo", "juno")
 
 
-def llama(program, model, clients, context, threads, more=()):
-    return Server([program, "-m", model, "-t", str(threads), "-tb", str(threads), "-np", str(clients), "-c", str(clients * context), "-ngl", "0", *more],
+def llama(program, model, clients, context, threads, gpu=False, more=()):
+    # At level 4 its log says how many layers lie on the GPU.
+    device = ["-ngl", "99", "-fa", "on", "-lv", "4"] if gpu else ["-ngl", "0"]
+    return Server([program, "-m", model, "-t", str(threads), "-tb", str(threads), "-np", str(clients), "-c", str(clients * context), *device, *more],
                   "m", "llama-server")
 
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <set>
 
+#include "cli/options.h"
 #include "cli/suggest.h"
 #include "server/config.h"
 
@@ -37,13 +38,14 @@ void apply_config(CLI::App& app, const std::string& path) {
   std::set<const CLI::Option*> given;
   for (const CLI::Option* o : app.get_options())
     if (o->count() > 0) given.insert(o);
-  for (const server::Setting& setting : take(server::read_settings(path))) {
+  for (const server::Setting& setting : take(server::read_settings(read_text(path), path))) {
     const auto refuse = [&](const std::string& why) {
       fail(Code::kConfig, "[cli] {}:{}: {}", path, setting.line, why);
     };
     CLI::Option* option = app.get_option_no_throw("--" + setting.name);
-    if (!option || setting.name == "config" || setting.name == "help")
-      refuse(no_such_option(app, setting.name));
+    if (!option) refuse(no_such_option(app, setting.name));
+    if (setting.name == "config" || setting.name == "help")
+      refuse(fmt::format("--{} is for the command line alone", setting.name));
     bool beaten = given.contains(option);
     for (const CLI::Option* rival : option->get_excludes()) {
       beaten = beaten || given.contains(rival);

@@ -4,10 +4,6 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 
 namespace juno::server {
 namespace {
@@ -36,11 +32,8 @@ std::vector<std::string> values(const toml::node& node, const std::string& path,
 
 }  // namespace
 
-Result<std::vector<Setting>> read_settings(const std::string& path) {
+Result<std::vector<Setting>> read_settings(std::string_view text, const std::string& path) {
   return guard([&] {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    if (!file || file.bad()) fail(Code::kNoInput, "[server] cannot read {}: {}", path, std::strerror(errno));
     try {
       std::vector<Setting> settings;
       for (const auto& [key, node] : toml::parse(text, path)) {

@@ -2,6 +2,7 @@
 // A TOML file of options, read into what the command line would have said.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -15,8 +16,8 @@ struct Setting {
   uint32_t line = 0;
 };
 
-// In the order of the file. kNoInput when it cannot be read, kConfig with file, line and column when it is no
-// TOML or holds what no option can take.
-Result<std::vector<Setting>> read_settings(const std::string& path);
+// In the order of the text, which is the file's. kConfig with file, line and column when it is no TOML or
+// holds what no option can take.
+Result<std::vector<Setting>> read_settings(std::string_view text, const std::string& path);
 
 }  // namespace juno::server

@@ -57,6 +57,18 @@ TEST(Outbox, TellsOnceThatTheClientLeftAndNeverAfterTheAnswer) {
   EXPECT_EQ(told, 2);
 }
 
+TEST(Outbox, WhatNobodyAnswersIsAFaultUnlessTheClientHasLeft) {
+  for (const bool left : {false, true}) {
+    const auto box = std::make_shared<Outbox>(HttpRequest{}, Hooks{.wake = [] {}}, 100);
+    if (left) box->left();
+    std::make_shared<Answer>(box).reset();
+    const Outbox::Taken taken = box->take();
+    EXPECT_EQ(taken.head ? taken.head->status : 0, left ? 0 : 500);
+    EXPECT_TRUE(taken.ended);
+    EXPECT_EQ(taken.broken, left);
+  }
+}
+
 TEST(Outbox, AHandlerThatHoldsItsOwnExchangeIsLetGoWithTheAnswer) {
   const auto box = std::make_shared<Outbox>(HttpRequest{}, Hooks{.wake = [] {}}, 100);
   std::weak_ptr<Answer> weak;

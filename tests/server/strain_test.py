@@ -97,6 +97,8 @@ def test_C71_work_ends_when_its_client_has_left():
         first.close()
         server.cancelled(2)
         assert server.metric("juno_kv_pages", state="used") == 0
+        assert server.metric("juno_http_requests_total", status="500") == 0, "a client that leaves is no fault of the server"
+        until(lambda: "status=0 bytes=0" in server.logged(), "no reply is logged as none")
 
 
 def test_a_graceful_end_lets_what_runs_finish():
@@ -158,11 +160,12 @@ def test_options_come_from_flags_variables_and_a_file():
         with Server(*config("context = 256\n"), JUNO_CONTEXT="128") as server:
             assert server.request("GET", "/props").json()["models"][0]["context"] == 128
         for text, said in (("contxt = 1\n", "contxt"), ("\nmax-queue = 'x'\n", ":2:"), ("port = 1\nport = 2\n", ":2:"), ("quiet = 1\n", "quiet"),
-                           ("cpu = true\n[host]\na = 1\n", "host"), ("unknown-fields = 'drop'\n", "unknown-fields"), ("x = {\n", ":1:")):
+                           ("cpu = true\n[host]\na = 1\n", "host"), ("config = 'other.toml'\n", "command line alone"), ("unknown-fields = 'drop'\n", "unknown-fields"), ("x = {\n", ":1:")):
             status, error = refused(*config(text))
             assert status == 78 and said in error and path in error, (text, status, error)
-        status, error = refused("--config", os.path.join(folder, "none.toml"))
-        assert status == 66 and "none.toml" in error
+        for path, said in ((os.path.join(folder, "none.toml"), "No such file"), (folder, "Is a directory")):
+            status, error = refused("--config", path)
+            assert status == 66 and f"cannot read {path}: {said}" in error, (status, error)
 
 
 def test_what_cannot_be_served_is_said_before_anything_is_loaded():

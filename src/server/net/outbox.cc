@@ -57,7 +57,8 @@ void Outbox::finish() { end(false); }
 void Outbox::abort() { end(true); }
 
 void Outbox::dropped() {
-  reply(error_reply(500, kServerError, "internal_error", {}, "The request was dropped without an answer."));
+  if (!has_left())
+    reply(error_reply(500, kServerError, "internal_error", {}, "The request was dropped without an answer."));
   end(true);
 }
 
@@ -76,6 +77,11 @@ void Outbox::on_close(std::function<void()> then) {
 bool Outbox::ended() const {
   const std::lock_guard lock(mutex_);
   return state_ == State::kEnded;
+}
+
+bool Outbox::has_left() const {
+  const std::lock_guard lock(mutex_);
+  return left_;
 }
 
 void Outbox::later(std::chrono::milliseconds after, std::function<void()> then) {

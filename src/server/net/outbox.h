@@ -55,6 +55,7 @@ class Outbox : public std::enable_shared_from_this<Outbox> {
   enum class State : uint8_t { kOpen, kStreaming, kEnded };
 
   bool ended() const;
+  bool has_left() const;
   void end(bool broken);
   void tell(std::unique_lock<std::mutex> lock);
 
@@ -71,7 +72,8 @@ class Outbox : public std::enable_shared_from_this<Outbox> {
   std::function<void()> on_close_;
 };
 
-// The Exchange that a route holds. When the last one is gone and nothing was answered, the client is told.
+// The Exchange that a route holds. When the last one is gone and nothing was answered, a client that
+// is still there is told.
 class Answer final : public Exchange {
  public:
   explicit Answer(std::shared_ptr<Outbox> box) : box_(std::move(box)) {}
