@@ -117,6 +117,16 @@ int matvec_rows(int k, int block, const Chip& chip) {
   return rows;
 }
 
+Passing passing(const MatvecPart* parts, int count) {
+  const uint8_t *begin = parts[0].weight.data, *end = begin;
+  for (int i = 0; i < count; ++i) {
+    const Weight& w = parts[i].weight;
+    begin = std::min(begin, w.data);
+    end = std::max(end, w.data + w.plane_bytes);
+  }
+  return {begin, static_cast<uint64_t>(end - begin)};
+}
+
 namespace {
 
 // A kernel for these formats, and how many of kernels/list.h stand before it among those for one row.
@@ -186,17 +196,6 @@ int32_t strips_asked(const MatvecArgs& a, const BlockShape& shape) {
 
 bool is_staged(const MatvecArgs& a) { return a.block != 0 && !a.x.q && !a.rounds_while_reading(); }
 
-// The weights, and what may lie between them.
-Passing weights_of(const MatvecArgs& a) {
-  const uint8_t *begin = a.parts[0].weight.data, *end = begin;
-  for (int i = 0; i < a.part_count; ++i) {
-    const Weight& w = a.parts[i].weight;
-    begin = std::min(begin, w.data);
-    end = std::max(end, w.data + w.plane_bytes);
-  }
-  return {begin, static_cast<uint64_t>(end - begin)};
-}
-
 Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
   const int rows = a.tokens * a.planes;
   assert(rows >= 1 && rows <= kMatvecRows && kernel >= 0);
@@ -212,7 +211,7 @@ Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
                           {static_cast<uint32_t>(shape.blocks), static_cast<uint32_t>(a.ids ? a.pairs : 1)},
                           static_cast<uint32_t>(shape.warps) * 32,
                           is_one_row(a) ? some.ring_at + int64_t{shape.warps} * kRingBytes : shared, some);
-  if (!a.ids) product.passing = weights_of(a);
+  if (!a.ids) product.passing = passing(a.parts, a.part_count);
   return product;
 }
 

@@ -19,11 +19,12 @@ JUNO_GPU uint64_t top_key(float logit, int id) {
   return static_cast<uint64_t>(ordered(logit)) << 32 | ~static_cast<uint32_t>(id);
 }
 
-// Of one key a thread, the one that comes after as many as there are threads before this one. Bitonic.
+// Of one key a thread, the one that comes after as many as there are threads before this one. Bitonic. Short
+// code: what runs once a token waits for its instructions.
 JUNO_GPU uint64_t ranked(uint64_t mine, uint64_t* boxes) {
-  JUNO_UNROLL
+  JUNO_UNROLL_BY(1)
   for (int size = 2; size <= kTopThreads; size *= 2) {
-    JUNO_UNROLL
+    JUNO_UNROLL_BY(1)
     for (int stride = size / 2; stride > 0; stride /= 2) {
       uint64_t other = 0;
       if (stride < kWarp) {
