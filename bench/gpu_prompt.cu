@@ -36,6 +36,8 @@ void part(Run& run, std::integral_constant<int, 2>) {
 #elif JUNO_PART == 3
 void part(Run& run, std::integral_constant<int, 3>) {
   run.product<Q6_K, 32, WideShape>("wide", kDeep);
+  run.product<Q6_K, 32, BroadShape>("broad", kDeep);
+  few<Q6_K, 32, BroadShape>(run, "broad", 256);
   run.product<Q8_0, 32, WideShape>("wide", kSquare);
   run.product<Q4_0, 32, WideShape>("wide", kSquare);
 }

@@ -90,11 +90,31 @@ const char* words_of(Status status) {
 
 constexpr size_t kArguments = 512;  // of a kernel, at most
 
+// Of a launch: CUlaunchAttributeID. The window is shorter than a real card's, and than a weight.
+constexpr int kWindow = 1, kOverlap = 6;
+constexpr int kMaxWindow = 16 * 1024;
+struct Attribute {
+  int id, pad;
+  union {
+    int value;
+    struct {
+      void* begin;
+      size_t bytes;
+    } window;
+    char room[64];
+  };
+};
 struct Config {
   unsigned grid[3], block[3], shared;
   void* stream;
-  void* attributes;
+  const Attribute* attributes;
   unsigned count;
+
+  const Attribute* find(int id) const {
+    const Attribute* const end = attributes + count;
+    const Attribute* const it = std::find_if(attributes, end, [&](const Attribute& a) { return a.id == id; });
+    return it == end ? nullptr : it;
+  }
 };
 
 }  // namespace
@@ -141,7 +161,7 @@ Status cuDeviceGetName(char* name, int room, int) {
   return kGood;
 }
 Status cuDeviceGetAttribute(int* value, int attribute, int) {
-  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 4 : 227 * 1024;
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 4 : attribute == 109 ? kMaxWindow : 227 * 1024;
   return kGood;
 }
 Status cuDevicePrimaryCtxRetain(void** context, int) {
@@ -246,13 +266,14 @@ Status cuModuleGetFunction(void** function, void*, const char* name) {
 Status cuFuncSetAttribute(void*, int, int) { return kGood; }
 Status cuLaunchKernelEx(const void* how, void* function, void** arguments, void**) {
   const auto& config = *static_cast<const Config*>(how);
+  if (const Attribute* told = config.find(kWindow); told && told->window.bytes > kMaxWindow) return kInvalid;
   const auto* bytes = static_cast<const unsigned char*>(arguments[0]);
   Call call{static_cast<const char*>(function),
             {config.grid[0], config.grid[1], config.grid[2]},
             config.block[0],
             config.shared,
             {bytes, bytes + kArguments},
-            config.count > 0};
+            config.find(kOverlap) != nullptr};
   if (!card.capturing) return start(call);
   card.captured.push_back(std::move(call));
   return kGood;

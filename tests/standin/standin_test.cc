@@ -274,12 +274,12 @@ TEST_F(Bench, TimesEachKernelOfTheLastPass) {
   }
   EXPECT_EQ(launches,
             (std::map<std::string, int>{
-                {"embed", 1}, {"matvec_Q8_0_1", 13}, {"rope_table", 1}, {"attend", 3}, {"top", 1}}));
+                {"embed", 1}, {"matvec_Q8_0_1", 13}, {"rope_table", 1}, {"attend_64_1", 3}, {"top", 1}}));
   EXPECT_EQ(kernels["launches"], 19);
   EXPECT_NEAR(kernels["seconds"].get<double>(), seconds, 1e-9);
   EXPECT_NEAR(share, 1, 1e-9);
   EXPECT_GT(kernels["pass_seconds"], 0);
-  EXPECT_EQ(bytes["attend"], 3u * 66 * 128) << "positions of 2 heads with keys and values of 16 halves";
+  EXPECT_EQ(bytes["attend_64_1"], 3u * 66 * 128) << "positions of 2 heads with keys and values of 16 halves";
   EXPECT_EQ(bytes["matvec_Q8_0_1"], 140'032u) << "what the file has of them";
   const uint64_t lengths = 2, times = 1 + 9;  // of a sequence, in powers of two pages; kernels are timed
   EXPECT_EQ(standin().graphs() - graphs, lengths + times) << "a graph serves all repetitions";

@@ -14,6 +14,12 @@ struct Extent {
   uint64_t count() const { return uint64_t{x} * y * z; }
 };
 
+// Memory that a launch reads once and nobody soon again: the L2 cache need not keep it.
+struct Passing {
+  const void* begin = nullptr;
+  uint64_t bytes = 0;
+};
+
 struct Launch {
   static constexpr size_t kMaxArgs = 512;
 
@@ -22,6 +28,7 @@ struct Launch {
   uint32_t threads = 0;  // of a block, a multiple of 32
   uint32_t shared = 0;   // bytes of shared memory of a block
   uint32_t args_size = 0;
+  Passing passing;
   alignas(16) std::byte args[kMaxArgs];  // the kernel's one parameter, a struct of kernels/args.h
 };
 

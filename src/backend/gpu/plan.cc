@@ -117,6 +117,16 @@ int matvec_rows(int k, int block, const Chip& chip) {
   return rows;
 }
 
+Passing passing(const MatvecPart* parts, int count) {
+  const uint8_t *begin = parts[0].weight.data, *end = begin;
+  for (int i = 0; i < count; ++i) {
+    const Weight& w = parts[i].weight;
+    begin = std::min(begin, w.data);
+    end = std::max(end, w.data + w.plane_bytes);
+  }
+  return {begin, static_cast<uint64_t>(end - begin)};
+}
+
 namespace {
 
 // A kernel for these formats, and how many of kernels/list.h stand before it among those for one row.
@@ -197,10 +207,12 @@ Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
   some.prefetch_strips = strips_asked(a, shape);
   some.ring_times = can_share_rings(a) && strips(a) <= shape.blocks * (shape.warps / 2) ? 2 : 1;
   some.ring_at = static_cast<int32_t>(ceil_div(shared, 16) * 16);
-  return launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
-                {static_cast<uint32_t>(shape.blocks), static_cast<uint32_t>(a.ids ? a.pairs : 1)},
-                static_cast<uint32_t>(shape.warps) * 32,
-                is_one_row(a) ? some.ring_at + int64_t{shape.warps} * kRingBytes : shared, some);
+  Launch product = launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
+                          {static_cast<uint32_t>(shape.blocks), static_cast<uint32_t>(a.ids ? a.pairs : 1)},
+                          static_cast<uint32_t>(shape.warps) * 32,
+                          is_one_row(a) ? some.ring_at + int64_t{shape.warps} * kRingBytes : shared, some);
+  if (!a.ids) product.passing = passing(a.parts, a.part_count);
+  return product;
 }
 
 }  // namespace
@@ -226,6 +238,20 @@ std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip) {
 }
 
 // Attention.
+
+namespace {
+
+// The kernel for heads of `width` elements and `tile` query heads of a thread at a time.
+Kernel attend_kernel(int width, int tile) {
+#define JUNO_IS(X, most, heads) \
+  if (width == most && tile == heads) return Kernel::attend_##most##_##heads;
+  JUNO_ATTENDS(JUNO_IS, )
+#undef JUNO_IS
+  assert(false);
+  return Kernel::attend_64_1;
+}
+
+}  // namespace
 
 AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
   constexpr int kFewChunks = 4;       // that one block does at once
@@ -262,8 +288,7 @@ AttendPlan attend_plan(const AttendArgs& a, const Chip& chip) {
 Launch plan_attend(AttendArgs a, const AttendPlan& p) {
   a.share = p.share;
   a.team = p.team;
-  a.tile = p.tile;
-  return launch(Kernel::attend,
+  return launch(attend_kernel(attend_width(a.places), p.tile),
                 {static_cast<uint32_t>(p.blocks), static_cast<uint32_t>(a.heads / p.share),
                  static_cast<uint32_t>(a.rows)},
                 static_cast<uint32_t>(p.teams * p.team), AttendLayout(a, p.teams).bytes, a);

@@ -24,6 +24,9 @@ uint32_t top_pieces(int64_t columns);  // of a row of so many, a block each
 Launch plan(const FiniteArgs& a);
 Launch plan(const RepackArgs& a);
 
+// The weights of parts that a launch reads once, with what lies between them.
+Passing passing(const MatvecPart* parts, int count);
+
 // Products of few tokens: at most matvec_rows rows of activations (tokens * planes); larger batches go in
 // several calls or to the tensor cores. block is 0 for float weights.
 inline constexpr int kMatvecRows = 8;

@@ -7,6 +7,7 @@
 #include "backend/gpu/kernels/float_shape.h"
 #include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/prompt_shapes.h"
+#include "backend/gpu/plan.h"
 #include "quant/formats.h"
 
 namespace juno::gpu {
@@ -161,7 +162,10 @@ Launch plan(const ManyArgs& a, const Chip& chip) {
   ManyArgs with = a;
   with.whole = c.whole;
   with.splits = c.splits;
-  return make_launch(static_cast<int>(c.way.kernel), {resident(c, chip)}, c.way.threads, c.way.shared, with);
+  Launch product =
+      make_launch(static_cast<int>(c.way.kernel), {resident(c, chip)}, c.way.threads, c.way.shared, with);
+  if (a.rows <= c.way.tokens) product.passing = passing(a.parts, a.part_count);
+  return product;
 }
 
 Launch plan(const FloatArgs& a) {

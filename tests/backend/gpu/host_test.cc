@@ -168,6 +168,25 @@ TEST(HostGpu, BeginsALaunchBeforeThoseThatItHasToWaitFor) {
   }
 }
 
+// Of the blocks that begin when all before them is done.
+TEST(HostGpu, TakesAWaitThatIsOverForNoBarrier) {
+  const Body body = [](const void* args) {
+    if (thread() == 0) *shared<uint32_t>() = kGiven;
+    wait_dependency();
+    if (thread() == 127) args_of(args).out[block_x()] = *shared<uint32_t>();
+  };
+  constexpr uint32_t kBlocks = 8;
+  std::set<uint32_t> results;
+  for (uint32_t weather = 0; weather < 4; ++weather) {
+    uint32_t out[kBlocks] = {};
+    host::Stream stream;
+    stream.launch(body, make_launch(0, {kBlocks}, 128, 64, Args{.out = out}), Weather(weather));
+    stream.finish();
+    results.insert(out[kBlocks - 1]);
+  }
+  EXPECT_EQ(results, (std::set<uint32_t>{kGiven, kUnwritten}));
+}
+
 TEST(HostGpu, RefusesAKernelThatDoesNotWaitForThoseBefore) {
   EXPECT_TRUE(says(error_of([](const void*) {}, {}), "never waits"));
 }

@@ -16,6 +16,7 @@ using Names = std::vector<std::string>;
 struct Noted {
   std::vector<Names> passes;  // each ends with the greatest logits
   int replays = 0, captures = 0, writes = 0;
+  std::vector<uint64_t> passing;  // bytes of the last pass's launches that the L2 cache need not keep
   bool sane = true;
 };
 
@@ -39,7 +40,11 @@ class NotingRuntime final : public Runtime {
     noted_.sane &= index < kernel_names().size() && l.grid.count() > 0 && l.threads % 32 == 0 &&
                    l.threads <= static_cast<uint32_t>(kernel_threads()[index]) &&
                    l.shared <= chip_.shared_per_block && l.grid.y < 65536 && l.grid.z < 65536;
-    if (noted_.passes.empty() || noted_.passes.back().back() == "top") noted_.passes.emplace_back();
+    if (noted_.passes.empty() || noted_.passes.back().back() == "top") {
+      noted_.passes.emplace_back();
+      noted_.passing.clear();
+    }
+    if (l.passing.bytes > 0) noted_.passing.push_back(l.passing.bytes);
     noted_.passes.back().push_back(std::string(kernel_names()[index]).substr(5));
   }
   std::unique_ptr<Graph> capture(std::span<const Launch>) override {
@@ -68,7 +73,7 @@ void generate(const std::string& model, Noted& noted, int prompt, int more, cons
 TEST(Launches, OfADecodedTokenAreFiveALayer) {
   Noted noted;
   generate("llama-untied-q8_0", noted, 3, 6);
-  const Names product{"matvec_Q8_0_1"}, attention{"attend"};
+  const Names product{"matvec_Q8_0_1"}, attention{"attend_64_1"};
   Names expected{"embed"};
   const auto then = [&](const Names& names) { expected.insert(expected.end(), names.begin(), names.end()); };
   for (int layer = 0; layer < 3; ++layer)
@@ -78,6 +83,7 @@ TEST(Launches, OfADecodedTokenAreFiveALayer) {
   ASSERT_EQ(noted.passes.size(), 2u) << "the prompt and the first token; the others replay";
   Names decode = noted.passes[1];
   EXPECT_EQ(std::erase(decode, "rope_table"), 1u);
+  EXPECT_EQ(noted.passing.size(), 3u * 4 + 1) << "the weights of each product";
   EXPECT_EQ(decode, expected);
 }
 

@@ -27,7 +27,8 @@ inline constexpr Status kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNoBina
                         kUnsupportedPtx = 222;
 
 // CUdevice_attribute
-inline constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kSharedOptin = 97;
+inline constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kSharedOptin = 97,
+                     kMaxWindow = 109;
 // CUfunction_attribute
 inline constexpr int kMaxDynamicShared = 8, kSharedCarveout = 9;
 // CUstream_flags, CUstreamCaptureMode
@@ -36,13 +37,23 @@ inline constexpr int kCaptureThreadLocal = 1;
 // CUevent_record_flags
 inline constexpr unsigned kRecordInGraph = 1;
 // CUlaunchAttributeID
-inline constexpr int kProgrammaticSerialization = 6;
+inline constexpr int kAccessPolicyWindow = 1, kProgrammaticSerialization = 6;
+// CUaccessProperty
+inline constexpr int kNormal = 0, kStreaming = 1;
+
+struct AccessPolicyWindow {
+  void* begin;
+  size_t bytes;
+  float ratio;
+  int hit, miss;  // what becomes of `ratio` of the window's lines, and of the others
+};
 
 struct LaunchAttribute {
   int id = 0;
   char pad[4] = {};
   union {
     int value;
+    AccessPolicyWindow window;
     char room[64];
   };
 };

@@ -115,6 +115,7 @@ class CudaRuntime final : public Runtime {
   Stream stream_ = nullptr;
   std::vector<Module> modules_;
   std::vector<Kernel> kernels_;  // by their index in kernels/list.h
+  size_t window_bytes_ = 0;      // that one launch can tell the cache about
   bool overlaps_ = false;        // a kernel may begin while the one before it ends
   Pinned small_, back_;          // to the device, from the device
   std::array<Pinned, 2> large_;
@@ -161,6 +162,9 @@ void CudaRuntime::open_context() {
   int shared = 0;
   check(driver_.cuDeviceGetAttribute(&shared, kSharedOptin, device_), "asking for the GPU's shared memory");
   chip_.shared_per_block = static_cast<uint32_t>(shared);
+  int window = 0;
+  check(driver_.cuDeviceGetAttribute(&window, kMaxWindow, device_), "asking how the GPU's cache may be told");
+  window_bytes_ = static_cast<size_t>(std::max(window, 0));
   info_.name = name;
   info_.driver = driver_version(driver_);
   info_.target = fmt::format("sm_{}{}", major, minor);
@@ -386,15 +390,22 @@ void CudaRuntime::enqueue(const Launch& launch, bool overlaps) {
           "asking for shared memory");
     kernel.shared = launch.shared;
   }
-  LaunchAttribute overlap;
-  overlap.id = kProgrammaticSerialization;
-  overlap.value = 1;
+  LaunchAttribute attributes[2];
+  unsigned count = 0;
+  if (overlaps) {
+    attributes[count].id = kProgrammaticSerialization;
+    attributes[count++].value = 1;
+  }
+  if (const size_t bytes = std::min<uint64_t>(launch.passing.bytes, window_bytes_); bytes > 0) {
+    attributes[count].id = kAccessPolicyWindow;
+    attributes[count++].window = {const_cast<void*>(launch.passing.begin), bytes, 1, kStreaming, kNormal};
+  }
   const LaunchConfig config{.grid = {launch.grid.x, launch.grid.y, launch.grid.z},
                             .block = {launch.threads, 1, 1},
                             .shared_bytes = launch.shared,
                             .stream = stream_,
-                            .attributes = &overlap,
-                            .attribute_count = overlaps ? 1u : 0u};
+                            .attributes = attributes,
+                            .attribute_count = count};
   void* arguments[] = {const_cast<std::byte*>(launch.args)};
   const Status status = driver_.cuLaunchKernelEx(&config, kernel.function, arguments, nullptr);
   if (status != kSuccess) [[unlikely]]

@@ -149,13 +149,13 @@ void Block::begin(Fibre& fibre) {
   makecontext(&fibre.start, &Block::enter, 0);
 }
 
-void Block::begin(const Extent& at) {
+void Block::start(const Extent& at, bool dependency) {
   std::ranges::fill(memory_, kNothing);  // nothing may be read that was not written
   for (Warp& warp : warps_) warp = {};
   left_ = static_cast<int>(launch_.threads);
   all_ = {};
   teams_ = {};
-  dependency_ = false;
+  dependency_ = dependency;
   flights_.clear();
   for (int i = 0; i < left_; ++i) {
     Fibre& f = fibres_[static_cast<size_t>(i)];
@@ -172,15 +172,15 @@ void Block::begin(const Extent& at) {
                   .copies = &f.copies};
     if (!f.started) begin(f);
   }
-  run();
+  go_on();
 }
 
 void Block::finish() {
   dependency_ = true;
-  if (left_ > 0) run();
+  if (left_ > 0) go_on();
 }
 
-void Block::run() {
+void Block::go_on() {
   running = this;
   if (!_setjmp(back_)) {
     current_ = order_.front() * kWarp;

@@ -21,10 +21,11 @@ class Block {
  public:
   Block(Body body, const Launch& launch, const Weather& weather);
 
-  // Both throw Error. begin() comes back when all that is left waits for the launches before this one;
-  // finish() goes on when these are done, to the end.
-  void begin(const Extent& at);
+  // All throw Error. begin() comes back when all that is left waits for the launches before this one;
+  // finish() goes on when these are done, to the end. run() is for when they are done already.
+  void begin(const Extent& at) { start(at, false); }
   void finish();
+  void run(const Extent& at) { start(at, true); }
 
  private:
   friend Standing& here();
@@ -56,9 +57,10 @@ class Block {
 
   static void begin(Fibre& fibre);
   static void enter();
+  void start(const Extent& at, bool dependency);
   void live();
   void check_end();
-  void run();
+  void go_on();
   void next();
   int ready_of(int warp) const;
   int ready() const;

@@ -61,10 +61,8 @@ void Stream::finish(Grid& grid) {
   const uint64_t first = grid.begun.size(), count = grid.launch.grid.count();
   for (const auto& block : grid.begun) block->finish();
   Block& block = *grid.begun.front();
-  for (uint64_t i = first; i < count; ++i) {
-    block.begin(place(grid.launch.grid, grid.weather.backward() ? count - 1 - (i - first) : i));
-    block.finish();
-  }
+  for (uint64_t i = first; i < count; ++i)
+    block.run(place(grid.launch.grid, grid.weather.backward() ? count - 1 - (i - first) : i));
 }
 
 }  // namespace juno::gpu::host

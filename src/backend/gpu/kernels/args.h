@@ -123,9 +123,8 @@ struct AttendArgs {
   int32_t capped = 0;
   float before = 0, after = 0;  // ops::ScoreScale
   int32_t skip_runs = 0;        // leave rows alone that attend_prompt serves
-  // Set by plan_attend: query heads of a block, threads that have a chunk together, heads of a thread at a
-  // time.
-  int32_t share = 1, team = 64, tile = 1;
+  // Set by plan_attend: query heads of a block, threads that have a chunk together.
+  int32_t share = 1, team = 64;
 };
 
 enum class Elementwise : int32_t { kAdd, kScale, kSoftcap, kGated, kCopy };

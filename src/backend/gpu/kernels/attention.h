@@ -4,6 +4,7 @@
 // q, k and v before is done here too where no other row wants to see it.
 #pragma once
 #include "backend/gpu/kernels/head.h"
+#include "backend/gpu/kernels/list.h"
 #include "backend/gpu/kernels/runs.h"
 #include "backend/gpu/kernels/spot.h"
 #include "backend/gpu/kernels/team_shapes.h"
@@ -105,14 +106,8 @@ class AttendTeam {
 
   JUNO_GPU int team() const { return team_; }
   JUNO_GPU void meet() const { team_barrier(team_, size_); }
-  JUNO_GPU void fetch_keys(int chunk, int64_t page) const {
-    fetch(a_.places.keys + slots_before(page) * a_.places.key_dim, a_.places.key_dim, chunk,
-          at<uint16_t>(layout_.keys), layout_.key_stride);
-  }
-  JUNO_GPU void fetch_values(int chunk, int64_t page) const {
-    fetch(a_.places.values + slots_before(page) * a_.places.value_dim, a_.places.value_dim, chunk,
-          at<uint16_t>(layout_.values), kWidth);
-  }
+  // Keys or values of a chunk.
+  JUNO_GPU void fetch(bool values, int chunk, int64_t page) const;
   // Keys are filled up with 0.
   JUNO_GPU void fill_up_keys() const;
   // The row's own key and value to its last chunk.
@@ -146,10 +141,6 @@ class AttendTeam {
   JUNO_GPU float* score_at(int head, int slot) const {
     return at<float>(layout_.scores) + (head / kHeads * kChunk + slot) * kHeads + head % kHeads;
   }
-  JUNO_GPU int64_t slots_before(int64_t page) const {
-    return (page * a_.places.kv_heads + task_.kv_head) * kChunk;
-  }
-  JUNO_GPU void fetch(const uint16_t* from, int dim, int chunk, uint16_t* to, int stride) const;
   JUNO_GPU OfHeads run(const float* q, const uint16_t* key) const;
   template <int kStep>
   JUNO_GPU OfHeads runs_from(const float* q, const uint16_t* key, int first) const;
@@ -168,20 +159,24 @@ class AttendTeam {
 // Slots that are stored; a commit each, with nothing where there is no chunk. All of a page may be read but
 // what is written meanwhile.
 template <int kRuns, int kHeads>
-JUNO_GPU void AttendTeam<kRuns, kHeads>::fetch(const uint16_t* from, int dim, int chunk, uint16_t* to,
-                                               int stride) const {
-  if (chunk < task_.chunk_end) {
-    const int end = task_.is_last(chunk) ? task_.stored_end_of(chunk) : kChunk;
-    const int piece = lane() % kRuns * 8, step = size_ / kRuns, first = number() / kRuns;
-    if (piece < dim && dim % 8 == 0) {
-      JUNO_UNROLL_BY(4)
-      for (int s = first; s < end; s += step) copy_async16(to + s * stride + piece, from + s * dim + piece);
+JUNO_GPU void AttendTeam<kRuns, kHeads>::fetch(bool values, int chunk, int64_t page) const {
+  const int dim = values ? a_.places.value_dim : a_.places.key_dim;
+  const int end = chunk >= task_.chunk_end    ? 0
+                  : task_.is_last(chunk) ? task_.stored_end_of(chunk)
+                                              : kChunk;
+  const int piece = lane() % kRuns * 8, step = size_ / kRuns, stride = values ? kWidth : layout_.key_stride;
+  int s = number() / kRuns;
+  const uint16_t* from = (values ? a_.places.values : a_.places.keys) +
+                         ((page * a_.places.kv_heads + task_.kv_head) * kChunk + s) * dim + piece;
+  uint16_t* to = at<uint16_t>(values ? layout_.values : layout_.keys) + s * stride + piece;
+  const int here = dim - piece < 8 ? dim - piece : 8;
+  JUNO_UNROLL_BY(4)
+  for (; s < end; s += step, from += step * dim, to += step * stride) {
+    if (dim % 8 == 0) {
+      if (here > 0) copy_async16(to, from);
     } else {
       JUNO_UNROLL_BY(1)
-      for (int s = first; s < end; s += step) {
-        JUNO_UNROLL_BY(1)
-        for (int i = piece; i < piece + 8 && i < dim; ++i) to[s * stride + i] = from[s * dim + i];
-      }
+      for (int i = 0; i < here; ++i) to[i] = from[i];
     }
   }
   copies_commit();
@@ -416,73 +411,83 @@ JUNO_GPU void prepare_task(const AttendArgs& a, const AttendTask& task, const At
 }
 
 // What the teams' chunks come to, a chunk or what a lone team made of all, from the left.
+template <int kWidth>
 JUNO_GPU void merge_teams(const AttendArgs& a, const AttendTask& task, const AttendLayout& layout,
                           int teams) {
   const int dim = a.places.value_dim, chunks = task.chunk_end - task.chunk_begin;
   JUNO_UNROLL_BY(1)
-  for (int i = thread(); i < task.group * dim; i += threads()) {
-    const int h = i / dim, at = h * layout.width + i % dim;
+  for (int i = thread(); i < task.group * kWidth; i += threads()) {
+    const int h = i / kWidth, column = i % kWidth;
+    if (column >= dim) continue;
     ChunkSums now{};
     float o = 0;
     JUNO_UNROLL_BY(1)
     for (int t = 0; t < teams && t < chunks; ++t) {
       const auto team = static_cast<size_t>(t) * static_cast<size_t>(layout.team);
       const ChunkSums next = shared<ChunkSums>(team + static_cast<size_t>(layout.sums))[h];
-      const float x = shared<float>(team + static_cast<size_t>(layout.o))[at];
+      const float x = shared<float>(team + static_cast<size_t>(layout.o))[i];
       const MergeStep by = merge_step(now.n, next.n);
       o = t == 0 ? x : o * by.keep + x * by.take;
       now = t == 0 ? next : ChunkSums{now.l * by.keep + next.l * by.take, by.n};
     }
-    a.y[task.head(a, h) * dim + i % dim] = o / now.l;
+    a.y[task.head(a, h) * dim + column] = o / now.l;
   }
 }
 
-// Grid: chunks, query heads by a.share, rows.
+// Grid: chunks, query heads by a.share, rows. Keys and values take turns: what is added up now, what is asked
+// for next. One text of the asking serves the first chunk too, for code that runs once waits for its
+// instructions.
 template <int kRuns, int kHeads>
 JUNO_GPU void attend_task(const AttendArgs& a, const AttendTask& task, const Spot& at) {
   const int teams = threads() / a.team, stride = at.across * teams;
   const AttendLayout layout(a, teams);
   const AttendTeam<kRuns, kHeads> team(a, task, layout);
-  int chunk = task.chunk_begin + at.x * teams + team.team();
-  int64_t page = task.page_of(chunk);
-  team.fetch_keys(chunk, page);
-  team.fetch_values(chunk, page);
-  team.fill_up_keys();
-  if (task.brings_key) wait_dependency();
-  prepare_task(a, task, layout, (task.chunk_end - 1 - task.chunk_begin) / teams % at.across == at.x);
-  barrier();
-  for (bool first = true; chunk < task.chunk_end; chunk += stride, first = false) {
-    page = task.page_of(chunk + stride);
-    copies_wait<1>();
-    if (task.brings_key && task.is_last(chunk)) team.add_own();
-    team.meet();
-    team.score();
-    team.meet();
-    team.fetch_keys(chunk + stride, page);
-    team.weigh(chunk, first);
-    copies_wait<1>();
-    team.meet();
-    team.add_values(chunk, first);
-    team.meet();
-    team.fetch_values(chunk + stride, page);
+  const int begin = task.chunk_begin + at.x * teams + team.team();
+  int chunk = begin;
+  int64_t page = task.page_of(begin);
+  JUNO_UNROLL_BY(1)
+  for (int step = -2; step <= 0 || chunk < task.chunk_end; ++step) {
+    const bool values = step % 2 != 0;
+    if (step == 0) {
+      team.fill_up_keys();
+      if (task.brings_key) wait_dependency();
+      prepare_task(a, task, layout, (task.chunk_end - 1 - task.chunk_begin) / teams % at.across == at.x);
+      barrier();
+      if (chunk >= task.chunk_end) break;
+    }
+    int next = begin;
+    if (step >= 0) {
+      next = chunk + stride;
+      if (!values) {
+        page = task.page_of(next);
+        copies_wait<1>();
+        if (task.brings_key && task.is_last(chunk)) team.add_own();
+        team.meet();
+        team.score();
+      } else {
+        team.weigh(chunk, chunk == begin);
+        copies_wait<1>();
+        team.meet();
+        team.add_values(chunk, chunk == begin);
+        chunk = next;
+      }
+      team.meet();
+    }
+    team.fetch(values, next, page);
   }
   if (a.parts) return;
   barrier();
-  merge_teams(a, task, layout, teams);
+  merge_teams<kRuns * 8>(a, task, layout, teams);
 }
-template <int kRuns>
-JUNO_GPU void attend_heads(const AttendArgs& a, const AttendTask& task, const Spot& at) {
-  if (a.tile == 4) attend_task<kRuns, 4>(a, task, at);
-  else if (a.tile == 2) attend_task<kRuns, 2>(a, task, at);
-  else attend_task<kRuns, 1>(a, task, at);
-}
-JUNO_GPU void attend_at(const AttendArgs& a, const Spot& at) {
+template <int kRuns, int kHeads>
+JUNO_GPU void attend(const AttendArgs& a) {
+  trigger_dependents();
+  // Earlier passes left all keys that a row alone in its sequence finds in the cache: these are fetched
+  // before the kernels before this one have ended.
+  if (!a.prepare.k) wait_dependency();
+  const Spot at = spot();
   if (is_left(a, at.z)) return wait_dependency();
-  const AttendTask task(a, at.z, at.y * a.share);
-  const int width = attend_width(a.places);
-  if (width == 64) attend_heads<8>(a, task, at);
-  else if (width == 128) attend_heads<16>(a, task, at);
-  else attend_heads<32>(a, task, at);
+  attend_task<kRuns, kHeads>(a, AttendTask(a, at.z, at.y * a.share), at);
 }
 
 // A row's parts of one head and some columns, in shared memory span by span. The parts are on their way while
@@ -577,13 +582,10 @@ JUNO_GPU void attend_merge_at(const AttendArgs& a, const Spot& at) {
   AttendMerge(a, task, at.x * MergeShape(a).columns()).run();
 }
 
-// Earlier passes left all keys that a row alone in its sequence finds in the cache: these are fetched before
-// the kernels before this one have ended.
-JUNO_GPU void attend(const AttendArgs& a) {
-  trigger_dependents();
-  if (!a.prepare.k) wait_dependency();
-  attend_at(a, spot());
-}
+#define JUNO_ATTEND_BODY(X, width, heads) \
+  JUNO_GPU void attend_##width##_##heads(const AttendArgs& a) { attend<width / 8, heads>(a); }
+JUNO_ATTENDS(JUNO_ATTEND_BODY, )
+#undef JUNO_ATTEND_BODY
 JUNO_GPU void attend_merge(const AttendArgs& a) {
   begin();
   attend_merge_at(a, spot());

@@ -52,11 +52,11 @@
   M(X, rows, threads, TQ2_0_short, 0, quant::TQ2_0)
 #define JUNO_MATVEC_NAME(X, rows, threads, name, block, ...) X(matvec_##name##_##rows, MatvecArgs, threads, 1)
 // One .cu each, so that they compile side by side.
-#define JUNO_MATVEC_32_1_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 1, 512)
+#define JUNO_MATVEC_32_1_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 1, 576)
 #define JUNO_MATVEC_32_2_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 2, 512)
 #define JUNO_MATVEC_32_4_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 4, 256)
 #define JUNO_MATVEC_32_8_KERNELS(X) JUNO_MATVEC_32(JUNO_MATVEC_NAME, X, 8, 256)
-#define JUNO_MATVEC_256_1_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 1, 512)
+#define JUNO_MATVEC_256_1_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 1, 576)
 #define JUNO_MATVEC_256_2_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 2, 512)
 #define JUNO_MATVEC_256_4_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 4, 256)
 #define JUNO_MATVEC_256_8_KERNELS(X) JUNO_MATVEC_256(JUNO_MATVEC_NAME, X, 8, 256)
@@ -70,8 +70,12 @@
   JUNO_MATVEC_32_8_KERNELS(X)  \
   JUNO_MATVEC_256_8_KERNELS(X)
 
-#define JUNO_ATTENTION_KERNELS(X) \
-  X(attend, AttendArgs, 512, 1)   \
+// Attention of rows that stand alone, M(X, the most elements of a head, query heads of a thread at a time).
+#define JUNO_ATTENDS(M, X) \
+  M(X, 64, 1) M(X, 64, 2) M(X, 64, 4) M(X, 128, 1) M(X, 128, 2) M(X, 128, 4) M(X, 256, 1) M(X, 256, 2) M(X, 256, 4)
+#define JUNO_ATTEND_NAME(X, width, heads) X(attend_##width##_##heads, AttendArgs, 512, 1)
+#define JUNO_ATTENTION_KERNELS(X)  \
+  JUNO_ATTENDS(JUNO_ATTEND_NAME, X) \
   X(attend_merge, AttendArgs, 512, 1)
 
 // Many tokens: products on tensor cores, M(X, format, elements of K in a step): a format's own unit of

@@ -266,9 +266,7 @@ JUNO_GPU Share share_of(const MatvecArgs& a, int part, int& before) {
 template <class F, int kBlock, class Do>
 JUNO_GPU void with_ring_of(const MatvecArgs& a, const Share& share, Do&& go) {
   if constexpr (F::block_size == 32 || kBlock == 128) {
-    constexpr int kElements = F::block_size == 32 ? 32 : 128;
-    if (a.ring_times == 2) return go(RowRing<F, kElements, 2>(a, share));
-    go(RowRing<F, kElements>(a, share));
+    go(RowRing<F, F::block_size == 32 ? 32 : 128>(a, share));
   } else {
     if (a.block == 64) return go(RowRing<F, 64>(a, share));
     go(RowRing<F, 32>(a, share));
@@ -290,17 +288,17 @@ JUNO_GPU void multiply_row(const MatvecArgs& a) {
   Share share = share_of(a, 0, before);
   while (share.items == 0 && share.part + share.parts < parts)
     share = share_of(a, share.part + share.parts, before);
-  RingCursor next;
-  const auto fill = [&](const auto& ring) { next = ring.fill(); };
-  if (!a.ids) with_ring<kBlock>(a, share, fill, List{});
-  wait_dependency();
   int input = 0;
   if (a.ids) {
+    wait_dependency();
     share.expert = a.ids[block_y()];
     if (share.expert < 0) return;
     input = share.pair / a.inputs_shared;
-    with_ring<kBlock>(a, share, fill, List{});
   }
+  RingCursor next;
+  const auto fill = [&](const auto& ring) { next = ring.fill(); };
+  with_ring<kBlock>(a, share, fill, List{});
+  wait_dependency();
   gather_records(a, input);
   barrier();
   JUNO_UNROLL_BY(1)

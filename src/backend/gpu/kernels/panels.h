@@ -12,11 +12,11 @@ namespace juno::gpu {
 // 4w+3 and 16+4w .. 16+4w+3: of each word the lower four, then the upper four. For elements 4m .. 4m+3 of a
 // stage: the lane, and which four of that lane's 32 these are.
 struct InFragments {
-  int lane, four;
+  uint32_t lane, four;
 };
-JUNO_GPU InFragments in_fragments(int m, int unit) {
-  const int word = m * 4 % unit / 32 * 4 + m % 4, words = unit / 32;  // of the unit; of a lane
-  return {word / words, m * 4 / unit * (unit / 16) + word % words * 2 + m % 8 / 4};
+JUNO_GPU InFragments in_fragments(uint32_t m, uint32_t unit) {
+  const uint32_t word = m % (unit / 4) / 8 * 4 + m % 4, words = unit / 32;  // of the unit; of a lane
+  return {word / words, m / (unit / 4) * (unit / 16) + word % words * 2 + m % 8 / 4};
 }
 
 // Rows of Panels.
@@ -27,9 +27,9 @@ struct PanelSink {
     const uint32_t over = four ^ 0x80808080u;  // 128 more, so that bytes have no sign
     const uint32_t even = fma_halves(over_1024<0, 2>(over), integer_pair(1), integer_pair(-1152)),
                    odd = fma_halves(over_1024<1, 3>(over), integer_pair(1), integer_pair(-1152));
-    JUNO_UNROLL
-    for (int unit = 0; unit < 3; ++unit)
-      if (a.q[unit]) put(a.q[unit], 32 << unit, row, i, even, odd);
+    if (a.q[0]) put<32>(a.q[0], row, i, even, odd);
+    if (a.q[1]) put<64>(a.q[1], row, i, even, odd);
+    if (a.q[2]) put<128>(a.q[2], row, i, even, odd);
   }
   JUNO_GPU void h(int row, int i, uint32_t sums) const {
     const auto half = [](uint32_t sum) {
@@ -39,15 +39,23 @@ struct PanelSink {
     reinterpret_cast<uint32_t*>(a.y.h)[(int64_t{at / 4} * a.y.rows + row) * 4 + at % 4] =
         half(sums) | half(sums >> 16) << 16;
   }
-  JUNO_GPU void d(int row, int i, float d) const { a.y.d[int64_t{i / a.from.block} * a.y.rows + row] = d; }
+  JUNO_GPU void d(int row, int i, float d) const {
+    const int log2 = a.from.block == 128 ? 7 : a.from.block == 64 ? 6 : 5;
+    a.y.d[int64_t{i >> log2} * a.y.rows + row] = d;
+  }
 
  private:
-  JUNO_GPU void put(uint16_t* to, int unit, int row, int i, uint32_t even, uint32_t odd) const {
-    const InFragments at = in_fragments(i % kStageDepth / 4, unit);
+  // Neighbours in a piece exchange words, so that each has eight bytes of one to write; all lanes come.
+  template <uint32_t kUnit>
+  JUNO_GPU void put(uint16_t* to, int row, int i, uint32_t even, uint32_t odd) const {
+    constexpr int kNeighbour = kUnit == 128 ? 8 : kUnit / 32;
+    const InFragments at = in_fragments(static_cast<uint32_t>(i) % kStageDepth / 4, kUnit);
+    const bool second = at.lane % 2 != 0;
+    const uint32_t other = shuffle_xor(second ? even : odd, kNeighbour);
     unsigned char* stage = reinterpret_cast<unsigned char*>(to) +
-                           int64_t{i / kStageDepth} * a.y.rows * (kStageDepth * 2) + at.lane * 4;
-    *reinterpret_cast<uint32_t*>(stage + piece_at(a.y.rows, row, 2 * at.four)) = even;
-    *reinterpret_cast<uint32_t*>(stage + piece_at(a.y.rows, row, 2 * at.four + 1)) = odd;
+                           int64_t{i / kStageDepth} * a.y.rows * (kStageDepth * 2) + at.lane / 2 * 8;
+    *reinterpret_cast<Pair32*>(stage + piece_at(a.y.rows, row, static_cast<int>(2 * at.four + second))) =
+        second ? Pair32{{other, odd}} : Pair32{{even, other}};
   }
 };
 

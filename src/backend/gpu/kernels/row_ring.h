@@ -11,11 +11,9 @@
 
 namespace juno::gpu {
 
-// Steps are four cells of a group, with activation blocks of kBlock elements. kTimes: a warp's ring is so
-// many times kRingBytes.
-template <class F, int kBlock, int kTimes>
+// Steps are four cells of a group, with activation blocks of kBlock elements.
+template <class F, int kBlock>
 struct RingShape {
-  static constexpr int kBytes = kTimes * kRingBytes;
   static constexpr int kCells = kBlock / kCell;  // of a block
   static constexpr int kBlocks = 4 / kCells;     // of a step
 
@@ -31,9 +29,12 @@ struct RingShape {
     return at;
   }
   static constexpr int kStepBytes = offset(kPlaneCount<F>);
-  static constexpr int kFits = kBytes / kStepBytes;
-  static constexpr int kDepth = kFits < 8 ? kFits : 8;
-  static_assert(kDepth >= 1);
+  // Steps under way in a ring of so many times kRingBytes.
+  JUNO_BOTH static constexpr int depth(int times) {
+    const int fits = times * kRingBytes / kStepBytes;
+    return fits < 8 ? fits : 8;
+  }
+  static_assert(kRingBytes >= kStepBytes);
 };
 
 // A lane's view of a step: units of 4 bytes and more are its own, of smaller ones it has those of the strip's
@@ -65,15 +66,18 @@ struct RingCursor {
   int slot, left;   // left: steps that have not been asked for
 };
 
-template <class F, int kBlock, int kTimes = 1>
+template <class F, int kBlock>
 class RowRing {
-  using Shape = RingShape<F, kBlock, kTimes>;
+  using Shape = RingShape<F, kBlock>;
   using L = Layout<F>;
   static constexpr int kUnitCells = (quant::kUnit<F> < kBlock ? quant::kUnit<F> : kBlock) / kCell;
 
  public:
   JUNO_GPU RowRing(const MatvecArgs& a, const Share& share)
-      : a_(a), share_(share), twice_(a.epilogue == Epilogue::kGated ? 2 : 1) {
+      : a_(a),
+        share_(share),
+        twice_(a.epilogue == Epilogue::kGated ? 2 : 1),
+        depth_(Shape::depth(a.ring_times)) {
     const int blocks = a.k / kBlock, group = lane() / kStrip;
     begin_ = static_cast<int>(quant::group_begin(group, blocks));
     end_ = static_cast<int>(quant::group_begin(group + 1, blocks));
@@ -84,7 +88,7 @@ class RowRing {
   JUNO_GPU RingCursor fill() const {
     RingCursor next{.item = -1, .first = end_of_item(), .slot = 0, .left = share_.items * steps_};
     JUNO_UNROLL_BY(1)
-    for (int i = 0; i < Shape::kDepth; ++i) ask(next);
+    for (int i = 0; i < depth_; ++i) ask(next);
     return next;
   }
 
@@ -99,7 +103,7 @@ class RowRing {
       float acc[1] = {};
       JUNO_UNROLL_BY(1)
       for (int step = 0; step < steps_; ++step) {
-        copies_wait<Shape::kDepth - 1>();
+        wait_step();
         JUNO_UNROLL
         for (int b = 0; b < Shape::kBlocks; ++b) {
           const int block = begin_ + step * Shape::kBlocks + b;
@@ -114,7 +118,12 @@ class RowRing {
 
  private:
   JUNO_GPU unsigned char* slot_at(int slot) const {
-    return shared(static_cast<size_t>(a_.ring_at + warp() * Shape::kBytes + slot * Shape::kStepBytes));
+    return shared(static_cast<size_t>(a_.ring_at + warp() * a_.ring_times * kRingBytes + slot * Shape::kStepBytes));
+  }
+  // Until the oldest step that was asked for has come. One text of all else serves both lengths of a ring.
+  JUNO_GPU void wait_step() const {
+    if (a_.ring_times == 2) copies_wait<Shape::depth(2) - 1>();
+    else copies_wait<Shape::depth(1) - 1>();
   }
   JUNO_GPU int end_of_item() const { return begin_ + steps_ * Shape::kBlocks; }
 
@@ -146,7 +155,7 @@ class RowRing {
       next.first += Shape::kBlocks;
       --next.left;
     }
-    if (++next.slot == Shape::kDepth) next.slot = 0;
+    if (++next.slot == depth_) next.slot = 0;
     copies_commit();
   }
   // Blocks from the group's end on are copied in vain.
@@ -196,7 +205,7 @@ class RowRing {
 
   const MatvecArgs& a_;
   const Share& share_;
-  const int twice_;
+  const int twice_, depth_;
   int begin_, end_, steps_;
 };
 

@@ -19,11 +19,12 @@ JUNO_GPU uint64_t top_key(float logit, int id) {
   return static_cast<uint64_t>(ordered(logit)) << 32 | ~static_cast<uint32_t>(id);
 }
 
-// Of one key a thread, the one that comes after as many as there are threads before this one. Bitonic.
+// Of one key a thread, the one that comes after as many as there are threads before this one. Bitonic. Short
+// code: what runs once a token waits for its instructions.
 JUNO_GPU uint64_t ranked(uint64_t mine, uint64_t* boxes) {
-  JUNO_UNROLL
+  JUNO_UNROLL_BY(1)
   for (int size = 2; size <= kTopThreads; size *= 2) {
-    JUNO_UNROLL
+    JUNO_UNROLL_BY(1)
     for (int stride = size / 2; stride > 0; stride /= 2) {
       uint64_t other = 0;
       if (stride < kWarp) {
@@ -118,19 +119,21 @@ JUNO_GPU void top(const TopArgs& a) {
   const int length = (a.columns + pieces - 1) / pieces, from = block_x() * length;
   const int n = a.columns - from < length ? a.columns - from : length;
   if (thread() == 0) room.odd = 0;
+  uint64_t* parts = a.parts + static_cast<int64_t>(row) * pieces * kMostTop;
   bool finite = true;
-  select(n, k, room, [&](int i) {
-    const float x = logits[from + i];
-    finite &= finite_number(x);
-    const uint64_t mine = top_key(x, from + i);
-    return from + i < a.n ? mine : 0;
-  });
-  if (!finite) room.odd = 1;
-  barrier();
-  if (pieces > 1) {
-    uint64_t* parts = a.parts + static_cast<int64_t>(row) * pieces * kMostTop;
+  JUNO_UNROLL_BY(1)
+  for (bool whole = false;; whole = true) {
+    select(whole ? pieces * k : n, k, room, [&](int i) {
+      if (whole) return parts[i];
+      const float x = logits[from + i];
+      finite &= finite_number(x);
+      return from + i < a.n ? top_key(x, from + i) : uint64_t{0};
+    });
+    if (whole) break;
+    if (!finite) room.odd = 1;
+    barrier();
+    if (pieces == 1) break;
     if (!last_of_row(a, parts, k, room)) return;
-    select(pieces * k, k, room, [&](int i) { return parts[i]; });
   }
   if (thread() >= k) return;
   const uint64_t key = room.list[thread()];
