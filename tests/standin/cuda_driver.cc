@@ -161,7 +161,11 @@ Status cuDeviceGetName(char* name, int room, int) {
   return kGood;
 }
 Status cuDeviceGetAttribute(int* value, int attribute, int) {
-  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 4 : attribute == 109 ? kMaxWindow : 227 * 1024;
+  *value = attribute == 75    ? 9
+           : attribute == 76  ? 0
+           : attribute == 16  ? 4
+           : attribute == 109 ? kMaxWindow
+                              : 227 * 1024;
   return kGood;
 }
 Status cuDevicePrimaryCtxRetain(void** context, int) {

@@ -112,8 +112,10 @@ int64_t matvec_shared(int rows, int k, int block) {
 }
 
 int matvec_rows(int k, int block, const Chip& chip) {
+  constexpr int kLeastWarps = 6;  // of a block, beside the activations
   int rows = kMatvecRows;
-  while (rows > 1 && matvec_shared(rows, k, block) > chip.shared_per_block) rows /= 2;
+  const int64_t rings = block == 0 ? 0 : int64_t{kLeastWarps} * kRingBytes;
+  while (rows > 1 && matvec_shared(rows, k, block) + rings > chip.shared_per_block) rows /= 2;
   return rows;
 }
 
@@ -156,27 +158,27 @@ int kernel_for(const MatvecArgs& a, int first, int last) {
   return -1;
 }
 
-// The blocks of a product. One row of activations goes to as many multiprocessors as there are strips for, to
+// The blocks of a product. Integer weights go to as many multiprocessors as there are strips for, to
 // each once where that gives every warp one; long ones to large blocks, one a multiprocessor, because each
 // block rounds the row for itself. Measured on an H200 (docs/performance.md).
 struct BlockShape {
   int warps = 0;
   int64_t blocks = 1;
 };
-bool is_one_row(const MatvecArgs& a) { return a.tokens * a.planes == 1 && a.block != 0; }
+bool has_rings(const MatvecArgs& a) { return a.block != 0; }
 BlockShape block_shape(const MatvecArgs& a, const Chip& chip, int64_t shared) {
   constexpr int kLong = 2048;
-  const bool one = is_one_row(a), large = one && a.k >= kLong && !a.ids;
+  const bool rings = has_rings(a), large = rings && a.k >= kLong && !a.ids;
   const int resident = large ? std::max(chip.product_blocks / 2, 1) : chip.product_blocks;
   BlockShape shape{.warps = large ? 2 * chip.product_warps : chip.product_warps};
-  if (one) {
+  if (rings) {
     const int64_t room = (int64_t{chip.shared_per_block} - shared) / kRingBytes;
     shape.warps = static_cast<int>(std::clamp<int64_t>(room, 1, shape.warps));
   }
   const int64_t pairs = a.ids ? a.pairs : 1,
                 room = std::max<int64_t>(chip.multiprocessors * resident / pairs, 1);
-  const int64_t tasks = one ? strips(a) : ceil_div(strips(a), shape.warps);
-  const bool few = one && tasks <= int64_t{chip.multiprocessors} * shape.warps;  // a strip a warp
+  const int64_t tasks = rings ? strips(a) : ceil_div(strips(a), shape.warps);
+  const bool few = rings && tasks <= int64_t{chip.multiprocessors} * shape.warps;  // a strip a warp
   shape.blocks = std::clamp<int64_t>(tasks, 1, few ? std::min<int64_t>(room, chip.multiprocessors) : room);
   return shape;
 }
@@ -186,10 +188,9 @@ bool can_share_rings(const MatvecArgs& a) {
   return quant::find_format(a.parts[0].weight.format)->block_elements == 32 || a.block == 128;
 }
 
-// Strips that a warp asks for while the kernel before it still runs; one row of activations has rings for
-// that.
+// Strips that a warp asks for while the kernel before it still runs; integer weights have rings for that.
 int32_t strips_asked(const MatvecArgs& a, const BlockShape& shape) {
-  if (is_one_row(a)) return 0;
+  if (has_rings(a)) return 0;
   return static_cast<int32_t>(
       std::clamp<int64_t>(ceil_div(ceil_div(strips(a), shape.blocks), shape.warps), 1, 3));
 }
@@ -210,7 +211,7 @@ Launch plan_part(const MatvecArgs& a, int kernel, const Chip& chip) {
   Launch product = launch(static_cast<Kernel>(first + index * static_cast<int>(std::size(kServed)) + kernel),
                           {static_cast<uint32_t>(shape.blocks), static_cast<uint32_t>(a.ids ? a.pairs : 1)},
                           static_cast<uint32_t>(shape.warps) * 32,
-                          is_one_row(a) ? some.ring_at + int64_t{shape.warps} * kRingBytes : shared, some);
+                          has_rings(a) ? some.ring_at + int64_t{shape.warps} * kRingBytes : shared, some);
   if (!a.ids) product.passing = passing(a.parts, a.part_count);
   return product;
 }

@@ -232,9 +232,9 @@ struct MatvecArgs {
   int32_t tokens = 0, planes = 1;
   int32_t k = 0, block = 32;  // block: of the activations, as §2 says for the weights' formats
 
-  // Set by plan(): strips that each warp asks for early, at most 8, under kGated 4; for one row of
-  // activations where the rings begin in shared memory, and 2 where only the first half of a block's warps
-  // has strips.
+  // Set by plan(): strips of float weights that each warp asks for early, at most 8, under kGated 4; for
+  // integer weights where the rings begin in shared memory, and 2 where only the first half of a block's
+  // warps has strips.
   int32_t prefetch_strips = 0, ring_at = 0, ring_times = 1;
 
   // One row that each block rounds while it reads it; others take shared memory on the way.

@@ -161,9 +161,7 @@ class AttendTeam {
 template <int kRuns, int kHeads>
 JUNO_GPU void AttendTeam<kRuns, kHeads>::fetch(bool values, int chunk, int64_t page) const {
   const int dim = values ? a_.places.value_dim : a_.places.key_dim;
-  const int end = chunk >= task_.chunk_end    ? 0
-                  : task_.is_last(chunk) ? task_.stored_end_of(chunk)
-                                              : kChunk;
+  const int end = chunk >= task_.chunk_end ? 0 : task_.is_last(chunk) ? task_.stored_end_of(chunk) : kChunk;
   const int piece = lane() % kRuns * 8, step = size_ / kRuns, stride = values ? kWidth : layout_.key_stride;
   int s = number() / kRuns;
   const uint16_t* from = (values ? a_.places.values : a_.places.keys) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of activations times integer weights (docs/numerics.md §3). A warp has four rows of the weight at a
-// time, lane 4g + r group g of row r. What a lane reads next is on its way to a ring of its own in shared
-// memory: it costs no registers, needs no barrier, and may come while the launch before still runs.
+// One to eight rows of activations times integer weights (docs/numerics.md §3). A warp has four rows of the
+// weight at a time, lane 4g + r group g of row r. What a lane reads next is on its way to a ring of its own
+// in shared memory: it costs no registers, needs no barrier, and may come while the launch before still runs.
 #pragma once
 #include "backend/gpu/kernels/cell.h"
 #include "backend/gpu/kernels/in_shared.h"
@@ -66,7 +66,7 @@ struct RingCursor {
   int slot, left;   // left: steps that have not been asked for
 };
 
-template <class F, int kBlock>
+template <class F, int kBlock, int kRows>
 class RowRing {
   using Shape = RingShape<F, kBlock>;
   using L = Layout<F>;
@@ -77,7 +77,8 @@ class RowRing {
       : a_(a),
         share_(share),
         twice_(a.epilogue == Epilogue::kGated ? 2 : 1),
-        depth_(Shape::depth(a.ring_times)) {
+        depth_(Shape::depth(a.ring_times)),
+        row_bytes_(record_row_bytes(a.k, kBlock)) {
     const int blocks = a.k / kBlock, group = lane() / kStrip;
     begin_ = static_cast<int>(quant::group_begin(group, blocks));
     end_ = static_cast<int>(quant::group_begin(group + 1, blocks));
@@ -99,26 +100,28 @@ class RowRing {
     for (int item = 0; item < share_.items; ++item) {
       int row = 0;
       const Job job{.part = place(item, row), .pair = share_.pair};
-      if (twice_ == 1) kept = residual_of(a_, job, row);
-      float acc[1] = {};
+      if (kRows == 1 && twice_ == 1) kept = residual_of(a_, job, row);
+      float acc[kRows] = {};
       JUNO_UNROLL_BY(1)
       for (int step = 0; step < steps_; ++step) {
         wait_step();
         JUNO_UNROLL
         for (int b = 0; b < Shape::kBlocks; ++b) {
           const int block = begin_ + step * Shape::kBlocks + b;
-          if (block < end_) acc[0] = add_block(acc[0], {slot_at(next.slot), b}, block, records);
+          if (block < end_) add_block(acc, {slot_at(next.slot), b}, block, records);
         }
         ask(next);
       }
-      acc[0] = group_tree(acc[0], kStrip);
+      JUNO_UNROLL
+      for (int t = 0; t < kRows; ++t) acc[t] = group_tree(acc[t], kStrip);
       finish(a_, job, Place{row, lane() / kStrip, item % twice_}, acc, kept);
     }
   }
 
  private:
   JUNO_GPU unsigned char* slot_at(int slot) const {
-    return shared(static_cast<size_t>(a_.ring_at + warp() * a_.ring_times * kRingBytes + slot * Shape::kStepBytes));
+    return shared(
+        static_cast<size_t>(a_.ring_at + warp() * a_.ring_times * kRingBytes + slot * Shape::kStepBytes));
   }
   // Until the oldest step that was asked for has come. One text of all else serves both lengths of a ring.
   JUNO_GPU void wait_step() const {
@@ -176,36 +179,41 @@ class RowRing {
     }
   }
 
-  JUNO_GPU static float add_block(float acc, const RingView<Shape>& view, int block,
-                                  const unsigned char* records) {
+  JUNO_GPU void add_block(float (&acc)[kRows], const RingView<Shape>& view, int block,
+                          const unsigned char* records) const {
     const unsigned char* const record = records + block * record_bytes(kBlock);
     const auto head = L::head(view, block * Shape::kCells);
-    const float dx = *reinterpret_cast<const float*>(record + kBlock + kBlock / 8);
     Scales scales;
-    int sum = 0, minimum = 0;
+    int sum[kRows] = {}, minima[kRows] = {};
     JUNO_UNROLL
     for (int j = 0; j < Shape::kCells; ++j) {
       const auto raw = L::load(view, view.block * Shape::kCells + j);
       if (j == 0) scales = L::scales(head, raw, block * Shape::kCells);
       uint32_t w[8];
       L::words(raw, w);
-      const auto* q = reinterpret_cast<const Quad32*>(record + j * kCell);
-      const Quad32 low = q[0], high = q[1];
-      const uint32_t x[8] = {low.x[0],  low.x[1],  low.x[2],  low.x[3],
-                             high.x[0], high.x[1], high.x[2], high.x[3]};
-      const uint32_t h = reinterpret_cast<const uint32_t*>(record + kBlock)[j];
-      sum += cell_product<F>(w, scales, j, x, h);
-      minimum = cell_minimum<F>(scales, j, h, minimum);
-      if ((j + 1) % kUnitCells != 0) continue;
-      acc = fma(scales.d * dx, static_cast<float>(sum), acc);
-      sum = 0;
+      JUNO_UNROLL
+      for (int t = 0; t < kRows; ++t) {
+        const unsigned char* const at = record + t * row_bytes_;
+        const auto* q = reinterpret_cast<const Quad32*>(at + j * kCell);
+        const Quad32 low = q[0], high = q[1];
+        const uint32_t x[8] = {low.x[0],  low.x[1],  low.x[2],  low.x[3],
+                               high.x[0], high.x[1], high.x[2], high.x[3]};
+        const uint32_t h = reinterpret_cast<const uint32_t*>(at + kBlock)[j];
+        sum[t] += cell_product<F>(w, scales, j, x, h);
+        minima[t] = cell_minimum<F>(scales, j, h, minima[t]);
+        if ((j + 1) % kUnitCells != 0) continue;
+        const float dx = *reinterpret_cast<const float*>(at + kBlock + kBlock / 8);
+        acc[t] = fma(scales.d * dx, static_cast<float>(sum[t]), acc[t]);
+        sum[t] = 0;
+        if (quant::HasMin<F> && j + 1 == Shape::kCells)
+          acc[t] = fma(scales.m * dx, static_cast<float>(minima[t]), acc[t]);
+      }
     }
-    return quant::HasMin<F> ? fma(scales.m * dx, static_cast<float>(minimum), acc) : acc;
   }
 
   const MatvecArgs& a_;
   const Share& share_;
-  const int twice_, depth_;
+  const int twice_, depth_, row_bytes_;
   int begin_, end_, steps_;
 };
 
