@@ -27,8 +27,7 @@ inline constexpr Status kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNoBina
                         kUnsupportedPtx = 222;
 
 // CUdevice_attribute
-inline constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kSharedOptin = 97,
-                     kMaxWindow = 109;
+inline constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kSharedOptin = 97, kMaxWindow = 109;
 // CUfunction_attribute
 inline constexpr int kMaxDynamicShared = 8, kSharedCarveout = 9;
 // CUstream_flags, CUstreamCaptureMode
