@@ -36,8 +36,9 @@ int64_t matvec_shared(int rows, int k, int block);  // bytes of a block of threa
 std::vector<Launch> plan(const MatvecArgs& a, const Chip& chip);
 bool can_gate(const MatvecArgs& a);  // Epilogue::kGated: one kernel serves the formats of parts 0 and 1
 
-// Attention of decoding rows: how many blocks share the chunks of a row, how many teams a block has, and
-// AttendArgs::share, team and tile. With `parts` the launch needs AttendArgs::parts, so many floats, and
+// Attention of decoding rows: how many blocks share the chunks of a row, how many teams a block has,
+// AttendArgs::share and team, and `tile`, the query heads of a thread at a time, which with the heads' width
+// chooses the kernel. With `parts` the launch needs AttendArgs::parts, so many floats, and
 // attend_merge after it; else there is one block, with one team or as many as chunks.
 struct AttendPlan {
   int blocks = 1, teams = 1, share = 1, team = 64, tile = 1;
