@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "api/clock.h"
 #include "api/file_hash.h"
 #include "api/host.h"
 #include "api/open.h"
@@ -17,13 +18,8 @@ namespace juno::api {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
 
 constexpr SamplingParams kSampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f};  // as in a chat
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Of a product with every weight that a token meets: those of the layers, and those of the head, which only
 // tokens meet whose logits are wanted. Weights that stay floats are not counted.

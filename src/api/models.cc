@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "api/clock.h"
 #include "api/host.h"
 #include "api/open.h"
 #include "base/cpu_limits.h"
@@ -20,7 +21,6 @@
 namespace juno::api {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using State = ModelState::State;
 
 int64_t created(const SessionOptions& options) {

@@ -4,12 +4,11 @@
 
 #include <utility>
 
+#include "api/clock.h"
 #include "tokenizer/tokenizer.h"
 
 namespace juno::api {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "api/clock.h"
 #include "api/open.h"
 #include "base/fp_env.h"
 #include "engine/guide.h"
@@ -18,10 +19,6 @@ namespace {
 using engine::Finish;
 using engine::Request;
 using engine::Token;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // -ln of the softmax of one logit, in double: a figure for people, so libm is allowed.
 double nll(std::span<const float> logits, int32_t id) {
@@ -61,7 +58,7 @@ class Meter {
 
   const Opened& parts_;
   const Snapshot before_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const Clock::time_point start_ = Clock::now();
   bool prefilled_ = false;
   Stats stats_;
 };

@@ -8,7 +8,7 @@
 namespace juno {
 namespace {
 
-constexpr int kLooks = 16;  // at a thread's clock, which stands still while it waits for a processor
+constexpr int kClockLooks = 16;  // at a thread's clock, which stands still while it waits for a processor
 
 cpu_set_t only(int processor) {
   cpu_set_t one;
@@ -55,7 +55,7 @@ bool PinnedThread::finish_here() {
   if (!pinned_.load(std::memory_order_acquire)) return false;
   if (state_.load(std::memory_order_relaxed) != kBusy) return false;
   const int64_t before = runtime();
-  for (int i = 0; i < kLooks; ++i)
+  for (int i = 0; i < kClockLooks; ++i)
     if (runtime() != before) return false;
   // Whoever changes the mask meanwhile loses: there is no way to exchange it.
   const cpu_set_t here = only(sched_getcpu());

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostTokens = int64_t{1} << 30;
 
-struct Options {
+struct BenchOptions {
   ModelOptions model;
   std::vector<std::string> paths;
   api::BenchOptions bench;
@@ -34,7 +34,7 @@ std::vector<int64_t> within(const std::string& list, const char* what, int64_t l
   return numbers;
 }
 
-std::vector<api::SessionOptions> models_of(const Options& o) {
+std::vector<api::SessionOptions> models_of(const BenchOptions& o) {
   std::vector<api::SessionOptions> models;
   for (const std::string& path : o.paths) {
     models.push_back(o.model.opened(Log{}));
@@ -47,7 +47,7 @@ std::vector<api::SessionOptions> models_of(const Options& o) {
 
 // Only a report that was read can lack something.
 template <class Body>
-std::string reading(const Options& o, Body&& body) {
+std::string reading(const BenchOptions& o, Body&& body) {
   try {
     return body();
   } catch (const Json::exception& e) {
@@ -55,7 +55,7 @@ std::string reading(const Options& o, Body&& body) {
   }
 }
 
-std::string written(const Json& report, const Options& o) {
+std::string written(const Json& report, const BenchOptions& o) {
   return reading(o, [&] {
     return o.json  ? report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"
            : o.csv ? bench_csv(report)
@@ -63,7 +63,7 @@ std::string written(const Json& report, const Options& o) {
   });
 }
 
-void draw(const Json& report, const Options& o) {
+void draw(const Json& report, const BenchOptions& o) {
   const std::string svg = reading(o, [&] { return bench_svg(report); });
   std::ofstream out(o.svg, std::ios::binary);
   out << svg;
@@ -77,7 +77,7 @@ std::vector<int64_t> lengths(const std::string& list, const char* what) {
   return numbers;
 }
 
-int bench(Options o) {
+int bench(BenchOptions o) {
   o.bench.prompts = lengths(o.prompts, "--prompt-tokens");
   o.bench.decodes = lengths(o.decodes, "--decode-tokens");
   o.bench.depths = within(o.depths, "--depth", 0, kMostTokens);
@@ -97,7 +97,7 @@ int bench(Options o) {
 }  // namespace
 
 Run add_bench(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<BenchOptions>();
   add_model_options(app, o->model);
   app.remove_option(app.get_option("--model-path"));
   app.add_option("--model-path,-m", o->paths, "GGUF files; without one, the demo model inside this program")

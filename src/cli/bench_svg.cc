@@ -49,7 +49,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-double number(const Json& value) { return value.get<double>(); }
+double as_number(const Json& value) { return value.get<double>(); }
 
 std::string name_of(const Json& model) {
   return escaped(std::filesystem::path(model.at("path").get<std::string>()).filename().string());
@@ -57,9 +57,9 @@ std::string name_of(const Json& model) {
 
 std::string words_of(const Json& model, const Json& test) {
   std::string out = fmt::format("{}: {} {}", name_of(model), escaped(test.at("test").get<std::string>()),
-                                number(test.at("tokens")));
-  if (test.at("depth") != 0) out += fmt::format(" behind {}", number(test.at("depth")));
-  if (test.at("batch") != 1) out += fmt::format(", {} sequences", number(test.at("batch")));
+                                as_number(test.at("tokens")));
+  if (test.at("depth") != 0) out += fmt::format(" behind {}", as_number(test.at("depth")));
+  if (test.at("batch") != 1) out += fmt::format(", {} sequences", as_number(test.at("batch")));
   return out;
 }
 
@@ -68,8 +68,8 @@ std::vector<Point> points_of(const Json& report, double read, double peak) {
   const Json& models = report.at("models");
   for (size_t m = 0; m < models.size(); ++m) {
     for (const Json& test : models[m].at("tests")) {
-      const double rate = number(test.at("multiply_adds_per_second"));
-      const double bytes = number(test.at("weight_bytes_per_second"));
+      const double rate = as_number(test.at("multiply_adds_per_second"));
+      const double bytes = as_number(test.at("weight_bytes_per_second"));
       if (rate <= 0 || bytes <= 0) continue;
       points.push_back(
           {rate / bytes, rate, std::min(peak, rate / bytes * read), m, words_of(models[m], test)});
@@ -188,14 +188,14 @@ std::string legend(const std::vector<Point>& points) {
 
 std::string bench_svg(const Json& report) {
   const Json& machine = report.at("machine");
-  const double read = number(machine.at("limits").at("read_bytes_per_second"));
-  const double peak = number(machine.at("limits").at("multiply_adds_per_second"));
+  const double read = as_number(machine.at("limits").at("read_bytes_per_second"));
+  const double peak = as_number(machine.at("limits").at("multiply_adds_per_second"));
   const std::vector<Point> points = points_of(report, read, peak);
   const Axes axes = axes_of(points, read, peak);
   const double height = kTop + kPlot + kBottom + kLine * static_cast<double>(points.size());
   const std::string title =
       fmt::format("{}, {}, {} threads, juno {}, {}", escaped(machine.at("cpu").get<std::string>()),
-                  escaped(machine.at("isa").get<std::string>()), number(machine.at("threads")),
+                  escaped(machine.at("isa").get<std::string>()), as_number(machine.at("threads")),
                   escaped(report.at("versions").at("juno").get<std::string>()),
                   escaped(report.at("date").get<std::string>()));
   std::string out =

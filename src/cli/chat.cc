@@ -12,7 +12,7 @@
 namespace juno::cli {
 namespace {
 
-struct Options {
+struct ChatOptions {
   ServerChoice server;
   api::Generation generation;
   std::optional<std::string> prompt;
@@ -21,14 +21,14 @@ struct Options {
 };
 
 // The message of --prompt or of a stdin that is no terminal; nothing: a person is to be asked.
-std::optional<std::string> given_text(const Options& o) {
+std::optional<std::string> given_text(const ChatOptions& o) {
   if (o.prompt || (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))) return o.prompt;
   std::string text = read_text("-");
   if (!o.no_chat && text.ends_with('\n')) text.pop_back();
   return text;
 }
 
-int chat(const Options& o) {
+int chat(const ChatOptions& o) {
   if (o.no_chat && !(o.system.empty() && o.load.empty()))
     fail(Code::kUsage, "[cli] --system and --load have no meaning with --no-chat: there is no conversation");
   const std::optional<std::string> text = given_text(o);
@@ -49,7 +49,7 @@ int chat(const Options& o) {
 }  // namespace
 
 Run add_chat(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ChatOptions>();
   o->generation.max_tokens = -1;
   o->generation.sampling = {.temperature = 1};
   add_server_options(app, o->server);

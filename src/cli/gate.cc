@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct GateOptions {
   std::string what, given;  // a kind, "verify" or "self-test"; the report to verify
   ModelOptions model;
   api::GateOptions gate;
@@ -73,13 +73,13 @@ void tell_result(const Json& report) {
                    report.at("status").get<std::string>(), answers, different));
 }
 
-std::vector<std::string> arms_of(const Options& o) {
+std::vector<std::string> arms_of(const GateOptions& o) {
   if (o.arm == "cpu") return {"cpu"};
   if (o.arm == "gpu") return {o.gpu_backend};
   return {"cpu", o.gpu_backend};
 }
 
-int run_gate(Options o) {
+int run_gate(GateOptions o) {
   if (o.prompts.empty()) fail(Code::kUsage, "[cli] juno gate {} needs --prompts", o.what);
   o.gate.kind = o.what;
   o.gate.arms = arms_of(o);
@@ -94,7 +94,7 @@ int run_gate(Options o) {
   return api::gate_exit(report);
 }
 
-int verify(const Options& o) {
+int verify(const GateOptions& o) {
   if (o.given.empty()) fail(Code::kUsage, "[cli] juno gate verify needs a report");
   api::GateExpectation expected{.same_host = o.same_host};
   if (!o.model.model_path.empty()) expected.model_sha256 = take(api::model_sha256(o.model.opened(Log{})));
@@ -105,7 +105,7 @@ int verify(const Options& o) {
   return reasons.empty() ? 0 : 1;
 }
 
-int self_test(const Options& o) {
+int self_test(const GateOptions& o) {
   bool good = true;
   for (const api::SelfTest& test : take(api::gate_self_test(o.model.opened(Log{})))) {
     print(fmt::format("{} {}{}\n", test.good ? "ok  " : "FAIL", test.name,
@@ -118,7 +118,7 @@ int self_test(const Options& o) {
 }  // namespace
 
 Run add_gate(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<GateOptions>();
   std::vector<std::string> whats = api::gate_kinds();
   whats.insert(whats.end(), {"self-test", "verify"});
   app.add_option("what", o->what, "capability, parity, decode, prefill; self-test; verify REPORT")

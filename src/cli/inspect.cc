@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct InspectOptions {
   std::string file;
   size_t longest = 8;
   bool json = false;
@@ -66,7 +66,7 @@ std::string memory_text(const Json& memory) {
   return out;
 }
 
-int inspect(const Options& options) {
+int inspect(const InspectOptions& options) {
   const Json report = take(api::inspect(options.file, options.longest, stderr_log(false)));
   if (options.json) {
     print(report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -85,7 +85,7 @@ int inspect(const Options& options) {
 }  // namespace
 
 Run add_inspect(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   app.add_option("file", options->file, "GGUF file (the first part of a split model)")->required();
   app.add_option("--longest", options->longest, "Show arrays up to this many items whole")
       ->transform(in_range(int64_t{0}, int64_t{1} << 40));

@@ -16,7 +16,7 @@
 namespace juno::cli {
 namespace {
 
-struct Options {
+struct LocalOptions {
   ModelOptions model;
   api::Generation generation;
   std::optional<std::string> prompt;
@@ -44,7 +44,7 @@ void refuse_missing(CLI::App& app) {
 }
 
 // One turn, then the end: the reply alone on stdout, what is said about it on stderr.
-int one_turn(api::Session& session, const Options& o, const Conversation& conversation) {
+int one_turn(api::Session& session, const LocalOptions& o, const Conversation& conversation) {
   const Interruptible scope(session);
   const api::OnText on_text = o.json ? api::OnText{} : show;
   const api::Reply reply =
@@ -61,7 +61,7 @@ int one_turn(api::Session& session, const Options& o, const Conversation& conver
 }
 
 // What --prompt, --prompt-file or a stdin that is no terminal holds; nothing: a person is to be asked.
-std::optional<std::string> given_text(const Options& o) {
+std::optional<std::string> given_text(const LocalOptions& o) {
   if (o.prompt) return o.prompt;
   const bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
   if (o.prompt_file.empty() && terminal) return {};
@@ -72,7 +72,7 @@ std::optional<std::string> given_text(const Options& o) {
 }
 
 // What --grammar or --json-schema says: the text itself where it looks like one, else the name of a file.
-api::Grammar given_grammar(const Options& o) {
+api::Grammar given_grammar(const LocalOptions& o) {
   const auto text = [](const std::string& given, bool is_text) { return is_text ? given : read_text(given); };
   const std::string &gbnf = o.grammar, &schema = o.json_schema;
   if (!gbnf.empty()) return take(api::read_gbnf(text(gbnf, gbnf.find("::=") != gbnf.npos)));
@@ -83,7 +83,7 @@ api::Grammar given_grammar(const Options& o) {
 }
 
 // What only a chat has.
-void refuse_without_chat(const Options& o) {
+void refuse_without_chat(const LocalOptions& o) {
   const std::pair<const char*, bool> given[] = {{"--system", !o.system.empty()},
                                                 {"--chat-template", !o.model.session.chat_template.empty()},
                                                 {"--load", !o.load.empty()}};
@@ -93,7 +93,7 @@ void refuse_without_chat(const Options& o) {
 }
 
 // A chat is the only use of this model that goes with serving it.
-int serve_too(const Options& o) {
+int serve_too(const LocalOptions& o) {
   const std::pair<const char*, bool> given[] = {{"--prompt", o.prompt.has_value()},
                                                 {"--prompt-file", !o.prompt_file.empty()},
                                                 {"--json", o.json},
@@ -106,7 +106,7 @@ int serve_too(const Options& o) {
   return chat_beside_api(o.api, o.model, {o.generation, o.no_chat, o.quiet}, std::move(conversation));
 }
 
-int chat(Options& o) {
+int chat(LocalOptions& o) {
   if (o.no_chat) refuse_without_chat(o);
   if (o.api.port) return serve_too(o);
   o.generation.grammar = given_grammar(o);
@@ -132,7 +132,7 @@ int chat(Options& o) {
 }  // namespace
 
 Run add_local(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<LocalOptions>();
   o->generation.max_tokens = 200;
   o->generation.sampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f};
   add_model_options(app, o->model);

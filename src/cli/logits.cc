@@ -10,7 +10,7 @@
 namespace juno::cli {
 namespace {
 
-struct Options {
+struct LogitsOptions {
   ModelOptions model;
   std::string ids, positions = "last";
   int top = 10;
@@ -44,7 +44,7 @@ void print_top(int64_t position, std::span<const float> logits, int top) {
   print(text);
 }
 
-int logits(const Options& o) {
+int logits(const LogitsOptions& o) {
   std::vector<int32_t> ids;
   for (int64_t id : parse_numbers(o.ids, "--ids")) {
     if (id < 0 || id > INT32_MAX) fail(Code::kUsage, "[cli] --ids: {} is no token id", id);
@@ -69,7 +69,7 @@ int logits(const Options& o) {
 }  // namespace
 
 Run add_logits(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<LogitsOptions>();
   add_model_options(app, o->model);
   app.add_option("--ids", o->ids, "Token ids, separated by commas")->required();
   app.add_option("--positions", o->positions, "all, last, or positions separated by commas");

@@ -11,14 +11,14 @@ namespace {
 
 constexpr int64_t kWindow = 512;
 
-struct Options {
+struct PerplexityOptions {
   ModelOptions model;
   std::string file;
   int64_t window = kWindow, tokens = 0;
   bool json = false;
 };
 
-int perplexity(Options o) {
+int perplexity(PerplexityOptions o) {
   const std::string text = read_text(o.file);
   if (text.empty()) fail(Code::kBadData, "[cli] {} is empty", o.file == "-" ? "stdin" : o.file);
   // JUNO_CONTEXT=0 asks other commands for the model's own, here for the usual window.
@@ -46,7 +46,7 @@ int perplexity(Options o) {
 }  // namespace
 
 Run add_perplexity(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PerplexityOptions>();
   add_model_options(app, o->model);
   CLI::Option* context = app.get_option("--context");
   app.remove_option(context);

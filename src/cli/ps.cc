@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct PsOptions {
   ServerChoice server;
   bool json = false;
 };
@@ -87,7 +87,7 @@ void print_table(const std::vector<Row>& rows) {
   }
 }
 
-int show(const Options& o) {
+int show(const PsOptions& o) {
   ServerAddress address = o.server.with_key();
   address.patience = 30;
   HttpClient client(std::move(address));
@@ -118,7 +118,7 @@ int show(const Options& o) {
   return reply.status == 503;
 }
 
-int ps(const Options& o) {
+int ps(const PsOptions& o) {
   try {
     return show(o);
   } catch (const Json::exception&) {
@@ -129,7 +129,7 @@ int ps(const Options& o) {
 }  // namespace
 
 Run add_ps(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PsOptions>();
   add_server_options(app, o->server);
   app.add_flag("--json", o->json, "Everything that /health and /metrics say, as one JSON object");
   return [o] { return ps(*o); };

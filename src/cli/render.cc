@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct RenderOptions {
   std::string source, model_path, messages, now;
   std::string tokens[4];
 };
@@ -26,7 +26,7 @@ Json parse_file(const std::string& path) {
   }
 }
 
-int render(const Options& o) {
+int render(const RenderOptions& o) {
   if (o.source.empty() && o.model_path.empty())
     fail(Code::kUsage, "[cli] render needs --template or --model-path");
   Json tokens = Json::object();
@@ -55,7 +55,7 @@ int render(const Options& o) {
 }  // namespace
 
 Run add_render(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RenderOptions>();
   app.add_option("--template", o->source, "A built-in template's name or a Jinja file");
   app.add_option("--model-path,-m", o->model_path, "GGUF file whose own template is rendered");
   app.add_option("--messages", o->messages,

@@ -22,7 +22,7 @@
 namespace juno::cli {
 namespace {
 
-struct Options {
+struct ServeOptions {
   ModelOptions model;
   std::vector<std::string> models, aliases;  // NAME=PATH, NAME=MODEL
   api::ServiceOptions service;
@@ -34,7 +34,7 @@ struct Options {
   bool store_responses = false, quiet = false, verbose = false;
 };
 
-void add_model_part(CLI::App& app, Options& o) {
+void add_model_part(CLI::App& app, ServeOptions& o) {
   add_model_options(app, o.model);
   app.add_option("--model", o.models, "NAME=PATH of a model to serve (may be given several times)")
       ->default_str("")
@@ -62,7 +62,7 @@ void add_model_part(CLI::App& app, Options& o) {
       ->transform(in_range(0.0, 1e9));
 }
 
-void add_network_part(CLI::App& app, Options& o) {
+void add_network_part(CLI::App& app, ServeOptions& o) {
   server::Listen& listen = o.server.listen;
   app.add_option("--host", listen.host,
                  "Address to listen on; one that others can reach needs a key and TLS");
@@ -91,7 +91,7 @@ void add_network_part(CLI::App& app, Options& o) {
       ->transform(in_range(0.001, 86400.0));
 }
 
-void add_behaviour_part(CLI::App& app, Options& o) {
+void add_behaviour_part(CLI::App& app, ServeOptions& o) {
   app.add_option("--unknown-fields", o.unknown_fields,
                  "What becomes of a request with a field that is not known")
       ->check(CLI::IsMember({"refuse", "warn"}));
@@ -105,7 +105,7 @@ void add_behaviour_part(CLI::App& app, Options& o) {
 }
 
 // The variable is wiped: /proc shows what a program was started with.
-void read_keys(Options& o) {
+void read_keys(ServeOptions& o) {
   if (!o.key_file.empty()) {
     take(o.server.keys.add(read_text(o.key_file), o.key_file));
     if (o.server.keys.empty()) fail(Code::kConfig, "[cli] --api-key-file: {} holds no key", o.key_file);
@@ -120,7 +120,7 @@ void read_keys(Options& o) {
   if (!before && o.server.keys.empty()) fail(Code::kConfig, "[cli] JUNO_API_KEY is set and holds no key");
 }
 
-void read_tls(Options& o) {
+void read_tls(ServeOptions& o) {
   if (o.tls.certificate.empty() != o.tls.key.empty())
     fail(Code::kConfig, "[cli] --tls-cert and --tls-key need each other");
   if (o.tls.certificate.empty() && !o.tls.client_ca.empty())
@@ -136,7 +136,7 @@ std::pair<std::string, std::string> split_pair(const std::string& text, const ch
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::vector<api::NamedModel> named_models(const Options& o, const Log& log) {
+std::vector<api::NamedModel> named_models(const ServeOptions& o, const Log& log) {
   std::vector<api::NamedModel> models;
   const api::SessionOptions common = o.model.opened(log);
   const auto add = [&](const std::string& name) -> api::NamedModel& {
@@ -179,7 +179,7 @@ void write_ready(const std::string& path, const server::Server& server) {
     fail(Code::kFailed, "[cli] --ready-file: cannot write {}: {}", path, std::strerror(errno));
 }
 
-int serve(Options o) {
+int serve(ServeOptions o) {
   const Log log = stderr_log(o.verbose);
   o.service.sequences = static_cast<int>(o.sequences);
   o.model.session.prompt_lookup = static_cast<int>(o.prompt_lookup);
@@ -217,7 +217,7 @@ int serve(Options o) {
 }  // namespace
 
 Run add_serve(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ServeOptions>();
   add_model_part(app, *o);
   add_network_part(app, *o);
   add_behaviour_part(app, *o);

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct TokenizeOptions {
   std::string model_path;
   bool special = false, bos = false, json = false;
 };
@@ -26,7 +26,7 @@ struct Options {
 // Bytes of a piece as text; those that are no UTF-8 are U+FFFD.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-int tokenize(const Options& o) {
+int tokenize(const TokenizeOptions& o) {
   const api::Text text = open_text(o.model_path);
   const std::vector<int32_t> ids = text.encode(read_text("-"), o.special, o.bos);
   if (o.json) {
@@ -67,15 +67,15 @@ std::vector<int32_t> read_ids() {
   return ids;
 }
 
-int detokenize(const Options& o) {
+int detokenize(const TokenizeOptions& o) {
   const api::Text text = open_text(o.model_path);
   const std::string decoded = take(text.decode(read_ids()));
   print(o.json ? dump({{"text", decoded}}) + "\n" : decoded);
   return 0;
 }
 
-std::shared_ptr<Options> add_common(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::shared_ptr<TokenizeOptions> add_common(CLI::App& app) {
+  auto o = std::make_shared<TokenizeOptions>();
   app.add_option("--model-path,-m", o->model_path,
                  "GGUF file, weights not needed; without it, the demo model");
   app.add_flag("--json", o->json, "Print JSON");

@@ -22,7 +22,7 @@ constexpr uint64_t kMaxComment = 65535;
 constexpr uint64_t kMaxDirectory = uint64_t(1) << 23;  // 180,000 entries; a llamafile has some hundred
 
 template <class T>
-T number(const uint8_t* at) {
+T stored(const uint8_t* at) {
   T value;
   std::memcpy(&value, at, sizeof value);
   return value;
@@ -38,7 +38,7 @@ std::vector<uint8_t> piece(const Image& image, uint64_t offset, uint64_t n) {
 
 bool has_record(const Image& image, uint64_t offset, uint64_t size, uint32_t signature) {
   if (size < 4 || offset > image.size() || image.size() - offset < size) return false;
-  return number<uint32_t>(piece(image, offset, 4).data()) == signature;
+  return stored<uint32_t>(piece(image, offset, 4).data()) == signature;
 }
 
 struct Directory {
@@ -59,7 +59,7 @@ std::optional<uint64_t> find_end(const Image& image) {
   const std::vector<uint8_t> tail = piece(image, image.size() - n, n);
   for (uint64_t at = n - kEndSize + 1; at-- > 0;) {
     const uint8_t* record = tail.data() + at;
-    if (number<uint32_t>(record) == kEnd && at + kEndSize + number<uint16_t>(record + 20) == n)
+    if (stored<uint32_t>(record) == kEnd && at + kEndSize + stored<uint16_t>(record + 20) == n)
       return image.size() - n + at;
   }
   return std::nullopt;
@@ -68,17 +68,17 @@ std::optional<uint64_t> find_end(const Image& image) {
 Directory find_directory(const Image& image, uint64_t end) {
   Directory directory;
   const std::vector<uint8_t> record = piece(image, end, kEndSize);
-  directory.size = number<uint32_t>(&record[12]);
-  directory.begin = number<uint32_t>(&record[16]);
+  directory.size = stored<uint32_t>(&record[12]);
+  directory.begin = stored<uint32_t>(&record[16]);
   if (end >= kLocator64Size && has_record(image, end - kLocator64Size, kLocator64Size, kLocator64)) {
     const uint64_t locator = end - kLocator64Size;
-    end = number<uint64_t>(piece(image, locator, kLocator64Size).data() + 8);
+    end = stored<uint64_t>(piece(image, locator, kLocator64Size).data() + 8);
     if (!has_record(image, end, kEnd64Size, kEnd64) && locator >= kEnd64Size) end = locator - kEnd64Size;
     if (!has_record(image, end, kEnd64Size, kEnd64))
       fail(Code::kBadData, "[gguf] {}: the ZIP64 record at the end of the file is damaged", image.name());
     const std::vector<uint8_t> large = piece(image, end, kEnd64Size);
-    directory.size = number<uint64_t>(&large[40]);
-    directory.begin = number<uint64_t>(&large[48]);
+    directory.size = stored<uint64_t>(&large[40]);
+    directory.begin = stored<uint64_t>(&large[48]);
   }
   if (directory.size > std::min(end, kMaxDirectory))
     fail(Code::kBadData, "[gguf] {}: the ZIP directory's size is {} bytes, more than {}", image.name(),
@@ -96,7 +96,7 @@ Directory find_directory(const Image& image, uint64_t end) {
 // The sizes and the offset that did not fit 32 bits: in this order, only those that did not.
 void widen(Entry& entry, std::span<const uint8_t> extra) {
   while (extra.size() >= 4) {
-    const uint16_t id = number<uint16_t>(&extra[0]), n = number<uint16_t>(&extra[2]);
+    const uint16_t id = stored<uint16_t>(&extra[0]), n = stored<uint16_t>(&extra[2]);
     std::span<const uint8_t> field = extra.subspan(4);
     if (n > field.size()) return;
     extra = field.subspan(n);
@@ -104,7 +104,7 @@ void widen(Entry& entry, std::span<const uint8_t> extra) {
     if (id != 1) continue;
     for (uint64_t* value : {&entry.size, &entry.packed, &entry.offset}) {
       if (*value != UINT32_MAX || field.size() < 8) continue;
-      *value = number<uint64_t>(field.data());
+      *value = stored<uint64_t>(field.data());
       field = field.subspan(8);
     }
   }
@@ -112,16 +112,16 @@ void widen(Entry& entry, std::span<const uint8_t> extra) {
 
 // The next entry of a central directory, nothing at its end or where it makes no sense.
 std::optional<Entry> next(std::span<const uint8_t>& left) {
-  if (left.size() < kCentralSize || number<uint32_t>(&left[0]) != kCentral) return std::nullopt;
-  const uint16_t name = number<uint16_t>(&left[28]), extra = number<uint16_t>(&left[30]);
-  const size_t whole = kCentralSize + name + extra + number<uint16_t>(&left[32]);
+  if (left.size() < kCentralSize || stored<uint32_t>(&left[0]) != kCentral) return std::nullopt;
+  const uint16_t name = stored<uint16_t>(&left[28]), extra = stored<uint16_t>(&left[30]);
+  const size_t whole = kCentralSize + name + extra + stored<uint16_t>(&left[32]);
   if (whole > left.size()) return std::nullopt;
   Entry entry{.name = text(left.data() + kCentralSize, name),
-              .flags = number<uint16_t>(&left[8]),
-              .method = number<uint16_t>(&left[10]),
-              .size = number<uint32_t>(&left[24]),
-              .packed = number<uint32_t>(&left[20]),
-              .offset = number<uint32_t>(&left[42])};
+              .flags = stored<uint16_t>(&left[8]),
+              .method = stored<uint16_t>(&left[10]),
+              .size = stored<uint32_t>(&left[24]),
+              .packed = stored<uint32_t>(&left[20]),
+              .offset = stored<uint32_t>(&left[42])};
   widen(entry, left.subspan(kCentralSize + name, extra));
   left = left.subspan(whole);
   return entry;
@@ -139,7 +139,7 @@ void narrow_to(Image& image, const Entry& entry, uint64_t shift, const Log& log)
     fail(Code::kBadData, "[gguf] {}: the ZIP entry {} has no header at its offset {}", image.name(), name,
          begin);
   const std::vector<uint8_t> local = piece(image, begin += shift, kLocalSize);
-  begin += kLocalSize + number<uint16_t>(&local[26]) + number<uint16_t>(&local[28]);
+  begin += kLocalSize + stored<uint16_t>(&local[26]) + stored<uint16_t>(&local[28]);
   if (begin > image.size() || entry.size > image.size() - begin)
     fail(Code::kBadData, "[gguf] {}: the ZIP entry {} needs {} bytes at {}, the file has {}", image.name(),
          name, entry.size, begin, image.size());
@@ -173,7 +173,7 @@ std::array<uint8_t, 9> beginning(const Image& image) {
 
 bool is_safetensors(const Image& image) {
   const auto head = beginning(image);
-  return image.size() > 8 && head[8] == '{' && number<uint64_t>(head.data()) <= image.size() - 8;
+  return image.size() > 8 && head[8] == '{' && stored<uint64_t>(head.data()) <= image.size() - 8;
 }
 
 // Protocols 2 to 5 begin with 0x80 and their number; 0 and 1 with one of these opcodes, and all end with '.'.
@@ -190,7 +190,7 @@ bool is_pickle(const Image& image) {
 void refuse_pickle(const Image& image) {
   if (is_pickle(image)) fail_pickle(image);
   const auto end = find_end(image);
-  if (!end || number<uint32_t>(beginning(image).data()) != kLocal) return;
+  if (!end || stored<uint32_t>(beginning(image).data()) != kLocal) return;
   const Directory directory = find_directory(image, *end);
   if (find(piece(image, directory.begin, directory.size), is_pickle_entry)) fail_pickle(image);
 }

@@ -123,11 +123,6 @@ const Field* find_field(const FieldsPtr& fields, std::string_view name) {
   return nullptr;
 }
 
-const Json* present(const Json& object, const std::string& name) {
-  const auto at = object.find(name);
-  return at == object.end() || at->is_null() ? nullptr : &*at;
-}
-
 std::string sentence(std::string first, const std::string& hint) {
   return hint.empty() ? first : first + ": " + hint;
 }

@@ -28,9 +28,9 @@ const char* name_of(const Piece& piece) {
   return piece.kind == Piece::Kind::kReasoning ? "reasoning" : "text";
 }
 
-class Reply : public Voice {
+class InferenceReply : public Voice {
  public:
-  Reply(std::shared_ptr<Exchange> exchange, Headers headers, std::string model)
+  InferenceReply(std::shared_ptr<Exchange> exchange, Headers headers, std::string model)
       : exchange_(std::move(exchange)), headers_(std::move(headers)), model_(std::move(model)) {}
 
   void pieces(int, std::vector<Piece> pieces, std::vector<api::TokenScore>) override {
@@ -54,9 +54,9 @@ class Reply : public Voice {
 };
 
 // Events {"text"} or {"reasoning"}, then one with the rest, which has finish_reason.
-class Stream : public Voice {
+class InferenceStream : public Voice {
  public:
-  Stream(std::shared_ptr<Exchange> exchange, Headers headers, std::string model)
+  InferenceStream(std::shared_ptr<Exchange> exchange, Headers headers, std::string model)
       : events_(std::move(exchange), std::move(headers)), model_(std::move(model)) {}
 
   void waiting() override { events_.open(); }
@@ -135,11 +135,11 @@ const Fields& inference_fields() {
 }
 
 void inference(App& app, const std::shared_ptr<Exchange>& exchange) {
-  answer(exchange, [&] { run_inference<Reply>(app, exchange); });
+  answer(exchange, [&] { run_inference<InferenceReply>(app, exchange); });
 }
 
 void inference_stream(App& app, const std::shared_ptr<Exchange>& exchange) {
-  answer(exchange, [&] { run_inference<Stream>(app, exchange); });
+  answer(exchange, [&] { run_inference<InferenceStream>(app, exchange); });
 }
 
 }  // namespace juno::server

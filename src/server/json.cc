@@ -188,6 +188,11 @@ Json read_json(std::string_view text) {
   return build_with_large_numbers(std::string(text));
 }
 
+const Json* present(const Json& object, const std::string& name) {
+  const auto at = object.find(name);
+  return at == object.end() || at->is_null() ? nullptr : &*at;
+}
+
 bool has_infinity(const Json& value) {
   if (value.is_number_float()) return std::isinf(value.get<double>());
   if (!value.is_structured()) return false;

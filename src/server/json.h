@@ -16,6 +16,9 @@ inline constexpr int kMaxJsonDepth = 128;
 // becomes an infinity, which no field takes.
 Json read_json(std::string_view text);
 
+// A member that is there and not null, or a null pointer.
+const Json* present(const Json& object, const std::string& name);
+
 // Whether there is an infinity anywhere in it.
 bool has_infinity(const Json& value);
 

@@ -20,6 +20,7 @@ namespace juno::api {
 using Json = nlohmann::ordered_json;
 
 inline const std::string kSource = JUNO_SOURCE_DIR;
+inline std::string arch(const std::string& name) { return kSource + "/tests/data/archs/" + name + ".gguf"; }
 inline const std::string kDemo = kSource + "/models/juno-demo-23m.Q8_0.gguf";
 
 inline std::string read_file(const std::string& path) {

@@ -12,8 +12,6 @@ namespace {
 using namespace std::chrono_literals;
 using State = ModelState::State;
 
-std::string arch(const std::string& name) { return kSource + "/tests/data/archs/" + name + ".gguf"; }
-
 NamedModel demo(const std::string& name, std::vector<std::string> aliases = {}) {
   return {.name = name,
           .aliases = std::move(aliases),

@@ -9,8 +9,6 @@
 namespace juno::api {
 namespace {
 
-std::string arch(const std::string& name) { return kSource + "/tests/data/archs/" + name + ".gguf"; }
-
 SessionOptions card(const std::string& path, const std::string& layers) {
   return {.model_path = path,
           .context = 200,

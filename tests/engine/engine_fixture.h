@@ -18,6 +18,12 @@ inline const std::string kDemo = kSource + "/models/juno-demo-23m.Q8_0.gguf";
 inline std::string fixture(const std::string& name) {
   return kSource + "/tests/data/archs/" + name + ".gguf";
 }
+inline const std::string kTiny = fixture("llama-untied");
+
+inline std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
 
 struct Machine {
   std::unique_ptr<ops::Executor> ops;

@@ -8,7 +8,6 @@
 namespace juno::engine {
 namespace {
 
-const std::string kTiny = fixture("llama-untied");
 constexpr int32_t kVocab = 320;
 
 TEST(Engine, GeneratesAsManyTokensAsAskedFor) {

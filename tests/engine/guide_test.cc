@@ -9,7 +9,6 @@
 namespace juno::engine {
 namespace {
 
-const std::string kTiny = fixture("llama-untied");
 constexpr int32_t kEnd = 300;  // no token of the vocabulary below
 
 using grammar::Matcher;

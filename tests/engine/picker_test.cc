@@ -9,7 +9,7 @@ namespace juno::engine {
 namespace {
 
 constexpr int kSequences = 24, kTokens = 6;
-constexpr int32_t kVocab = 8192;  // of the demo model
+constexpr int32_t kDemoVocab = 8192;  // of the demo model
 
 // Every kind of pick there is, of which the greedy one costs least and the whole vocabulary most.
 SamplingParams kind(int i) {
@@ -35,7 +35,7 @@ std::shared_ptr<grammar::Constraint> letters() {
   return std::make_shared<grammar::Constraint>(
       grammar::compile_gbnf(R"(root ::= [a-p]{3,40})"),
       std::make_shared<const grammar::VocabularyBytes>(
-          kVocab, [](int32_t id) { return std::string(1, static_cast<char>('a' + id % 26)); }));
+          kDemoVocab, [](int32_t id) { return std::string(1, static_cast<char>('a' + id % 26)); }));
 }
 
 struct Heard {
@@ -49,7 +49,7 @@ std::vector<Heard> run_all(Engine& engine) {
   const auto constraint = letters();
   for (int i = 0; i < kSequences; ++i) {
     Heard& h = heard[static_cast<size_t>(i)];
-    Request request = listen({.prompt = some_ids(4, kVocab, static_cast<uint32_t>(i)),
+    Request request = listen({.prompt = some_ids(4, kDemoVocab, static_cast<uint32_t>(i)),
                               .max_tokens = kTokens,
                               .sampling = kind(i),
                               .every_logits = i % 5 == 0},

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <random>
 
+#include "engine/engine_fixture.h"
+
 namespace juno::engine {
 namespace {
 
@@ -27,11 +29,6 @@ std::vector<int32_t> numbers(int count, int first = 0) {
   std::vector<int32_t> ids(static_cast<size_t>(count));
   std::iota(ids.begin(), ids.end(), first);
   return ids;
-}
-
-std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 class PrefixCacheTest : public testing::Test {

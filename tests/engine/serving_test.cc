@@ -10,7 +10,6 @@
 namespace juno::engine {
 namespace {
 
-const std::string kTiny = fixture("llama-untied");
 using Clock = std::chrono::steady_clock;
 
 Request sampled(std::vector<int32_t> prompt, int64_t tokens, uint64_t seed = 1) {
@@ -46,11 +45,6 @@ void expect_idle(const Engine& engine) {
   const auto idle = engine.check_idle();
   EXPECT_TRUE(idle) << idle.error().message;
   EXPECT_EQ(engine.counters().pages_used, 0);
-}
-
-std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 TEST(C36, ConversationsGiveTheBitsOfAColdRunTurnByTurn) {

@@ -9,7 +9,6 @@
 namespace juno::engine {
 namespace {
 
-const std::string kTiny = fixture("llama-untied");
 constexpr int kContext = 256;
 
 Machine fast(const std::string& path, const EngineOptions& options) {

@@ -61,7 +61,9 @@ class Server:
         assert ready["pid"] == self.process.pid
         return self
 
-    def __exit__(self, *unused):
+    def __exit__(self, failed, *unused):
+        if self.process.poll() is None and SANITIZER and not failed:
+            self.end()  # a sanitizer looks then for what is left behind
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()

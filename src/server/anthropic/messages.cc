@@ -15,7 +15,7 @@ namespace {
 
 using dialect::Piece;
 
-struct Head {
+struct MessageHead {
   std::string id = make_id("msg_");
   std::string model;
   int64_t prompt_tokens = 0;
@@ -57,9 +57,9 @@ Json empty_block(const Piece& piece) {
   return {{"type", "tool_use"}, {"id", make_call_id()}, {"name", piece.text}, {"input", Json::object()}};
 }
 
-class Reply : public Voice {
+class MessageReply : public Voice {
  public:
-  Reply(std::shared_ptr<Exchange> exchange, Headers headers, Head head)
+  MessageReply(std::shared_ptr<Exchange> exchange, Headers headers, MessageHead head)
       : exchange_(std::move(exchange)), headers_(std::move(headers)), head_(std::move(head)) {}
 
   void pieces(int, std::vector<Piece> pieces, std::vector<api::TokenScore>) override {
@@ -106,16 +106,16 @@ class Reply : public Voice {
 
   const std::shared_ptr<Exchange> exchange_;
   Headers headers_;
-  const Head head_;
+  const MessageHead head_;
   Json content_ = Json::array();
   std::optional<Piece::Kind> open_;  // of the last block
   std::string text_;                 // of it
   Ending ending_;
 };
 
-class Stream : public Voice {
+class MessageStream : public Voice {
  public:
-  Stream(std::shared_ptr<Exchange> exchange, Headers headers, Head head)
+  MessageStream(std::shared_ptr<Exchange> exchange, Headers headers, MessageHead head)
       : exchange_(exchange), events_(exchange, std::move(headers)), head_(std::move(head)) {}
 
   void waiting() override { begin(); }
@@ -174,7 +174,7 @@ class Stream : public Voice {
 
   const std::shared_ptr<Exchange> exchange_;
   Events events_;
-  const Head head_;
+  const MessageHead head_;
   bool begun_ = false;
   std::optional<Piece::Kind> open_;  // of the block `index_`
   int index_ = 0;
@@ -242,13 +242,13 @@ void run_messages(App& app, const std::shared_ptr<Exchange>& exchange) {
   work.max_tokens = *values.integer("max_tokens");
   if (const Json* stop = values.find("stop_sequences")) work.stop = stop->get<std::vector<std::string>>();
   set_turns(plan, values);
-  Head head{.model = plan.model,
-            .prompt_tokens = static_cast<int64_t>(work.prompt.size()),
-            .max_tokens = work.max_tokens};
+  MessageHead head{.model = plan.model,
+                   .prompt_tokens = static_cast<int64_t>(work.prompt.size()),
+                   .max_tokens = work.max_tokens};
   std::unique_ptr<Voice> voice;
   if (values.flag("stream"))
-    voice = std::make_unique<Stream>(exchange, std::move(body.headers), std::move(head));
-  else voice = std::make_unique<Reply>(exchange, std::move(body.headers), std::move(head));
+    voice = std::make_unique<MessageStream>(exchange, std::move(body.headers), std::move(head));
+  else voice = std::make_unique<MessageReply>(exchange, std::move(body.headers), std::move(head));
   Generation::run(app, exchange, std::move(plan), std::move(voice));
 }
 

@@ -14,7 +14,7 @@ namespace {
 using dialect::Piece;
 
 // What all replies to one request have in common.
-struct Head {
+struct ChatHead {
   std::string id = make_id("chatcmpl-");
   int64_t created = unix_time();
   std::string model;
@@ -36,9 +36,9 @@ struct Head {
   }
 };
 
-class Reply : public Voice {
+class ChatReply : public Voice {
  public:
-  Reply(std::shared_ptr<Exchange> exchange, Headers headers, Head head, int choices)
+  ChatReply(std::shared_ptr<Exchange> exchange, Headers headers, ChatHead head, int choices)
       : exchange_(std::move(exchange)), headers_(std::move(headers)), head_(std::move(head)) {
     choices_.resize(static_cast<size_t>(choices));
   }
@@ -72,13 +72,13 @@ class Reply : public Voice {
  private:
   const std::shared_ptr<Exchange> exchange_;
   Headers headers_;
-  const Head head_;
+  const ChatHead head_;
   std::vector<Spoken> choices_;
 };
 
-class Stream : public Voice {
+class ChatStream : public Voice {
  public:
-  Stream(std::shared_ptr<Exchange> exchange, Headers headers, Head head, int choices, bool usage)
+  ChatStream(std::shared_ptr<Exchange> exchange, Headers headers, ChatHead head, int choices, bool usage)
       : events_(std::move(exchange), std::move(headers)), head_(std::move(head)), usage_(usage) {
     begun_.resize(static_cast<size_t>(choices));
   }
@@ -145,7 +145,7 @@ class Stream : public Voice {
   }
 
   Events events_;
-  const Head head_;
+  const ChatHead head_;
   const bool usage_;
   std::vector<bool> begun_;
 };
@@ -204,13 +204,13 @@ void run_chat(App& app, const std::shared_ptr<Exchange>& exchange) {
   set_prompt(plan, conversation_of(values), std::move(held), "tools");
   plan.wants_progress = stream_option(values, "include_progress");
 
-  Head head{.model = plan.model, .service = plan.service, .scored = values.flag("logprobs")};
+  ChatHead head{.model = plan.model, .service = plan.service, .scored = values.flag("logprobs")};
   const int choices = plan.choices();
   std::unique_ptr<Voice> voice;
   if (values.flag("stream"))
-    voice = std::make_unique<Stream>(exchange, std::move(body.headers), std::move(head), choices,
-                                     stream_option(values, "include_usage"));
-  else voice = std::make_unique<Reply>(exchange, std::move(body.headers), std::move(head), choices);
+    voice = std::make_unique<ChatStream>(exchange, std::move(body.headers), std::move(head), choices,
+                                         stream_option(values, "include_usage"));
+  else voice = std::make_unique<ChatReply>(exchange, std::move(body.headers), std::move(head), choices);
   Generation::run(app, exchange, std::move(plan), std::move(voice));
 }
 

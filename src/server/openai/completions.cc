@@ -16,7 +16,7 @@ namespace juno::server {
 namespace {
 
 // What all replies to one request have in common.
-struct Head {
+struct CompletionHead {
   std::string id = make_id("cmpl-");
   int64_t created = unix_time();
   std::string model;
@@ -40,7 +40,7 @@ int64_t characters(std::string_view text) {
 // The log probabilities of a choice, as this route lists them.
 class Scores {
  public:
-  Scores(const Head& head) : head_(head) {}
+  Scores(const CompletionHead& head) : head_(head) {}
 
   // A token of an echoed prompt; the first has no probability.
   void add(int32_t id, const api::TokenScore* score) {
@@ -78,15 +78,15 @@ class Scores {
   }
 
  private:
-  const Head& head_;
+  const CompletionHead& head_;
   Json tokens_ = Json::array(), values_ = Json::array(), top_ = Json::array(), offsets_ = Json::array();
   int64_t offset_ = 0;
 };
 
 // Plain and streamed replies differ in when they send what has come of a choice.
-class Reply : public Voice {
+class CompletionReply : public Voice {
  public:
-  Reply(std::shared_ptr<Exchange> exchange, Headers headers, Head head)
+  CompletionReply(std::shared_ptr<Exchange> exchange, Headers headers, CompletionHead head)
       : exchange_(std::move(exchange)), headers_(std::move(headers)), head_(std::move(head)) {
     for (size_t i = 0; i < head_.prompts.size() * static_cast<size_t>(head_.each); ++i)
       choices_.emplace_back(head_);
@@ -116,7 +116,7 @@ class Reply : public Voice {
 
  protected:
   struct Choice {
-    explicit Choice(const Head& head) : scores(head) {}
+    explicit Choice(const CompletionHead& head) : scores(head) {}
     bool begun = false;
     std::string text;
     Scores scores;
@@ -134,7 +134,7 @@ class Reply : public Voice {
             {"finish_reason", one.reason.empty() ? Json() : Json(one.reason)}};
   }
 
-  const Head& head() const { return head_; }
+  const CompletionHead& head() const { return head_; }
 
  private:
   Choice& begun(int choice) {
@@ -148,14 +148,16 @@ class Reply : public Voice {
 
   const std::shared_ptr<Exchange> exchange_;
   Headers headers_;
-  Head head_;
+  CompletionHead head_;
   std::vector<Choice> choices_;
 };
 
-class Stream : public Reply {
+class CompletionStream : public CompletionReply {
  public:
-  Stream(std::shared_ptr<Exchange> exchange, Headers headers, Head head, bool usage)
-      : Reply(exchange, {}, std::move(head)), events_(exchange, std::move(headers)), usage_(usage) {}
+  CompletionStream(std::shared_ptr<Exchange> exchange, Headers headers, CompletionHead head, bool usage)
+      : CompletionReply(exchange, {}, std::move(head)),
+        events_(exchange, std::move(headers)),
+        usage_(usage) {}
 
   void waiting() override { events_.open(); }
   void progress(int64_t done, int64_t prompt_tokens) override {
@@ -214,7 +216,8 @@ void run_completion(App& app, const std::shared_ptr<Exchange>& exchange) {
   plan.service = find_model(app, plan.model);
   api::Work work = read_work(values, *exchange, *plan.service);
   work.max_tokens = values.integer("max_tokens").value_or(16);
-  Head head{.model = plan.model, .service = plan.service, .echo = values.flag("echo"), .each = work.choices};
+  CompletionHead head{
+      .model = plan.model, .service = plan.service, .echo = values.flag("echo"), .each = work.choices};
   if (const auto scored = values.integer("logprobs")) head.scored = static_cast<int>(*scored);
   work.logprobs = head.scored;
   work.prompt_logprobs = head.echo && head.scored;
@@ -233,9 +236,9 @@ void run_completion(App& app, const std::shared_ptr<Exchange>& exchange) {
   plan.wants_progress = option("include_progress");
   std::unique_ptr<Voice> voice;
   if (values.flag("stream"))
-    voice =
-        std::make_unique<Stream>(exchange, std::move(body.headers), std::move(head), option("include_usage"));
-  else voice = std::make_unique<Reply>(exchange, std::move(body.headers), std::move(head));
+    voice = std::make_unique<CompletionStream>(exchange, std::move(body.headers), std::move(head),
+                                               option("include_usage"));
+  else voice = std::make_unique<CompletionReply>(exchange, std::move(body.headers), std::move(head));
   Generation::run(app, exchange, std::move(plan), std::move(voice));
 }
 

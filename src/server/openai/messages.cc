@@ -9,11 +9,6 @@
 namespace juno::server {
 namespace {
 
-const Json* present(const Json& object, const char* name) {
-  const auto at = object.find(name);
-  return at == object.end() || at->is_null() ? nullptr : &*at;
-}
-
 class Messages {
  public:
   explicit Messages(Check& check) : check_(check) {}

@@ -8,11 +8,6 @@
 namespace juno::server {
 namespace {
 
-const Json* present(const Json& object, const char* name) {
-  const auto at = object.find(name);
-  return at == object.end() || at->is_null() ? nullptr : &*at;
-}
-
 std::string joined_text(const Json& content) {
   if (content.is_string()) return content.get<std::string>();
   std::string out;

@@ -12,20 +12,15 @@
 
 namespace juno::cpu {
 
-// Each is vec/kernels.cc, compiled by isa.cmake with other flags.
-const Kernels& kernels_baseline();
-#if defined(__x86_64__)
-const Kernels& kernels_avx2();
-const Kernels& kernels_avxvnni();
-const Kernels& kernels_avx512();
-const Kernels& kernels_amx();
-#elif defined(__aarch64__)
-const Kernels& kernels_neon();
-const Kernels& kernels_i8mm();
-#endif
+// Each is vec/kernels.cc, compiled with other flags by isa.cmake, which has the list.
+#define ISA(name) const Kernels& kernels_##name();
+JUNO_ISA_LIST
+#undef ISA
 
 namespace {
 
+// A build may have fewer of them.
+#pragma GCC diagnostic ignored "-Wunused-function"
 #if defined(__x86_64__)
 bool has_avx2() {
   unsigned a, b, c, d;
@@ -55,21 +50,11 @@ bool has_neon() { return getauxval(AT_HWCAP) & HWCAP_ASIMDDP; }
 bool has_i8mm() { return has_neon() && getauxval(AT_HWCAP2) & HWCAP2_I8MM; }
 #endif
 
-constexpr Isa kIsas[] = {
-#if defined(__x86_64__)
-    {"avx512", has_avx512, kernels_avx512},
-    // Its bits are proven (evidence/cpu-isas-xeon-amx.json), its speed is not measured: it runs where it is
-    // asked for.
-    {"amx", has_amx, kernels_amx},
-    {"avxvnni", has_avxvnni, kernels_avxvnni},
-    {"avx2", has_avx2, kernels_avx2},
-#elif defined(__aarch64__)
-    {"neon", has_neon, kernels_neon},
-    // Its bits are proven under qemu, its speed is not measured: it too runs where it is asked for.
-    {"i8mm", has_i8mm, kernels_i8mm},
-#endif
-    {"baseline", [] { return true; }, kernels_baseline},
-};
+bool has_baseline() { return true; }
+
+#define ISA(name) {#name, has_##name, kernels_##name},
+constexpr Isa kIsas[] = {JUNO_ISA_LIST};
+#undef ISA
 
 }  // namespace
 
