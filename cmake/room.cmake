@@ -1,7 +1,7 @@
-# juno_common_headers(TARGET OWNER LINKS lib... HEADERS header...): TARGET uses the precompiled headers of OWNER, which is made
-# if it is new.
+# juno_common_headers(TARGET OWNER LINKS lib... HEADERS header... [OPTIONS option...]): TARGET uses the precompiled headers of
+# OWNER, which is made if it is new.
 function(juno_common_headers target owner)
-  cmake_parse_arguments(OWNER "" "" "LINKS;HEADERS" ${ARGN})
+  cmake_parse_arguments(OWNER "" "" "LINKS;HEADERS;OPTIONS" ${ARGN})
   if(NOT JUNO_COMMON_HEADERS)
     return()
   endif()
@@ -9,6 +9,7 @@ function(juno_common_headers target owner)
     file(WRITE ${CMAKE_BINARY_DIR}/${owner}.cc "")
     add_library(${owner} OBJECT ${CMAKE_BINARY_DIR}/${owner}.cc)
     target_link_libraries(${owner} PRIVATE ${OWNER_LINKS})
+    target_compile_options(${owner} PRIVATE ${OWNER_OPTIONS})
     target_precompile_headers(${owner} PRIVATE ${OWNER_HEADERS})
   endif()
   target_precompile_headers(${target} REUSE_FROM ${owner})
@@ -23,24 +24,37 @@ function(juno_together target apart)
   endif()
 endfunction()
 
-# juno_room(NAME [APART] [FOLDERS folder...] [LINKS lib...] [HEADERS header...] [USES room...]): the folder src/NAME, with the named folders
-# in it, as the library juno_NAME, a main.cc left out. HEADERS are common to it beside those of all rooms.
+# juno_room(NAME [APART] [FUZZED] [COLD] [FOLDERS folder...] [LINKS lib...] [HEADERS header...] [USES room...]): the folder
+# src/NAME, with the named folders in it, as the library juno_NAME, a main.cc left out. HEADERS are common to it beside those of
+# all rooms. FUZZED lets fuzzers see which branches an input reached. COLD: what sanitizers add takes long to optimise, not to run.
 # USES is the dependency table; tools/check_layers.py holds the includes and ARCHITECTURE.md to it.
 function(juno_room name)
-  cmake_parse_arguments(ROOM "APART" "" "FOLDERS;USES;LINKS;HEADERS" ${ARGN})
+  cmake_parse_arguments(ROOM "APART;FUZZED;COLD" "" "FOLDERS;USES;LINKS;HEADERS" ${ARGN})
   string(REPLACE "/" "_" target juno_${name})
   list(TRANSFORM ROOM_FOLDERS REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/src/${name}/\\1/*.cc")
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc ${ROOM_FOLDERS})
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(sources)
     add_library(${target} STATIC ${sources})
-    set(common ${CMAKE_SOURCE_DIR}/cmake/common.h)
-    if(ROOM_HEADERS)
-      juno_common_headers(${target} ${target}_headers LINKS fmt::fmt ${ROOM_LINKS} HEADERS ${common} ${ROOM_HEADERS})
-    else()
-      juno_common_headers(${target} room_headers LINKS fmt::fmt HEADERS ${common})
+    set(owner room_headers)
+    set(options)
+    if(ROOM_COLD AND JUNO_SANITIZE)
+      set(owner cold_room_headers)
+      set(options -O0)
     endif()
+    set(links fmt::fmt)
+    if(ROOM_HEADERS)
+      set(owner ${target}_headers)
+      list(APPEND links ${ROOM_LINKS})
+    endif()
+    target_compile_options(${target} PRIVATE ${options})
+    juno_common_headers(${target} ${owner} LINKS ${links} OPTIONS ${options}
+      HEADERS ${CMAKE_SOURCE_DIR}/cmake/common.h ${ROOM_HEADERS})
     juno_together(${target} ${ROOM_APART})
+    if(JUNO_FUZZ AND ROOM_FUZZED)
+      target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+      set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+    endif()
     set(scope PUBLIC)
   else()
     add_library(${target} INTERFACE)

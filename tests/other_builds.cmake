@@ -1,7 +1,6 @@
-# Tests of build/dev that run programs of build/asan (clang, ASan and UBSan), build/tsan (clang, TSan), build/o0 (clang, no
-# optimisation) and build/arm64 (64-bit Arm, under qemu).
+# Tests of build/dev that run programs of build/asan (clang, ASan and UBSan), build/tsan (clang, TSan) and build/arm64 (64-bit
+# Arm, under qemu).
 set(asan_programs base_test quant_test gguf_test tokenizer_test ops_test model_test)
-set(o0_programs base_test quant_test ops_test)
 set(fuzzers gguf tokenizer chat_template)
 
 # What those presets build for it.
@@ -11,8 +10,6 @@ elseif(JUNO_SANITIZE)
   set(lent ${asan_programs} faults)
   list(TRANSFORM fuzzers PREPEND fuzz_ OUTPUT_VARIABLE fuzz_programs)
   list(APPEND lent ${fuzz_programs})
-else()
-  set(lent ${o0_programs})
 endif()
 foreach(program IN ITEMS juno LISTS lent)
   if(TARGET ${program})
@@ -33,12 +30,6 @@ foreach(program IN LISTS asan_programs)
   endif()
 endforeach()
 juno_test_from(tsan tsan.threads sanitizer tests/base/base_test --gtest_filter=ThreadPool.*:Recorder.*)
-foreach(program IN LISTS o0_programs)
-  string(REPLACE _test "" room ${program})
-  if(TARGET ${program})
-    juno_test_from(o0 o0.${program} bits tests/${room}/${program})
-  endif()
-endforeach()
 
 # Every kernel and whole models on 64-bit Arm. None of its sets may be missing: ctest does not see a whole program's skips.
 set(qemu qemu-aarch64 -L /usr/aarch64-linux-gnu -cpu max)
@@ -70,7 +61,6 @@ if(TARGET juno)
   set_tests_properties(program.bad_files program.same_bits PROPERTIES LABELS program TIMEOUT 600)
   juno_test_from(asan asan.bad_files sanitizer juno ${bad_files} {} ${CMAKE_BINARY_DIR}/bad_files_asan)
   juno_test_from(asan asan.same_bits bits juno ${same_bits} {} --once)
-  juno_test_from(o0 o0.same_bits bits juno ${same_bits} {} --once)
 endif()
 
 # Each build reports what it must, also of a program whose end nobody looks at.

@@ -87,7 +87,7 @@ void print_table(const std::vector<Row>& rows) {
   }
 }
 
-int show(const PsOptions& o) {
+int print_models(const PsOptions& o) {
   ServerAddress address = o.server.with_key();
   address.patience = 30;
   HttpClient client(std::move(address));
@@ -120,7 +120,7 @@ int show(const PsOptions& o) {
 
 int ps(const PsOptions& o) {
   try {
-    return show(o);
+    return print_models(o);
   } catch (const Json::exception&) {
     fail(Code::kFailed, "[cli] {} is no server of ours: it tells of itself otherwise", o.server.address.url);
   }
